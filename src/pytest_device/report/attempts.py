@@ -165,6 +165,7 @@ def read(path: Path) -> Iterator[Line]:
         for number, text in enumerate(file, 1):
             if not text.endswith("\n"):
                 return
+
             try:
                 line = _parsed(json.loads(text))
             except ValueError as error:
@@ -173,8 +174,10 @@ def read(path: Path) -> Iterator[Line]:
                 raise InvalidLinesError(
                     f"{path}, line {number} is not of a run's report"
                 ) from None
+
             if number == 1 and not isinstance(line, RunStarted):
                 raise InvalidLinesError(f"{path} does not begin with a run")
+
             yield line
 
 
@@ -251,6 +254,7 @@ def _parsed(values: dict[str, Any]) -> Line:
                 raise ValueError(
                     f"a newer pytest-device wrote it (version {values['version']}, {VERSION} is supported)"
                 )
+
             return RunStarted(**values)
         case "AttemptStarted":
             begun: dict[str, Any] = {
@@ -275,6 +279,7 @@ def step_from_plain(values: Mapping[str, Any]) -> Step:
         "location": values["location"] and Location(**values["location"]),
         "steps": tuple(map(step_from_plain, values["steps"])),
     }
+
     return Step(**parsed)
 
 
@@ -287,6 +292,7 @@ def _attempt(values: dict[str, Any]) -> Attempt:
         )
         for failure in values["failures"]
     )
+
     parsed: dict[str, Any] = {
         **values,
         "status": Status(values["status"]),
@@ -297,4 +303,5 @@ def _attempt(values: dict[str, Any]) -> Attempt:
         "steps": tuple(map(step_from_plain, values["steps"])),
         "attachments": tuple(Attachment(**file) for file in values["attachments"]),
     }
+
     return Attempt(**parsed)

@@ -118,13 +118,16 @@ class Bill:
     def add_event(self, event: Event) -> None:
         if isinstance(event, Note | Queued) or not event.session.session_id:
             return
+
         of = event.session
         use = self.uses.get(of.session_id)
         if use is None:
             # A session of an earlier run that this run only stopped.
             if not isinstance(event, Created | TakenOver | Attached):
                 return
+
             use = self.uses[of.session_id] = SessionUse(of.session_id, of.label)
+
         use.page = of.url or use.page
         match event:
             case TakenOver():
@@ -140,15 +143,20 @@ class Bill:
 
     def add_attempt(self, phases: Sequence[TestPhase], *, is_retried: bool) -> None:
         """Count an attempt at a test for each session that it had."""
-        sessions = dict.fromkeys(one for phase in phases for one in phase.sessions)
+        sessions = dict.fromkeys(
+            session_id for phase in phases for session_id in phase.sessions
+        )
         seconds = sum(phase.seconds for phase in phases)
         for session_id in sessions:
-            if use := self.uses.get(session_id):
-                use.tests.add(phases[0].test)
-                use.used_seconds += seconds
-                use.by_owner[phases[0].owner] += seconds
-                if is_retried:
-                    use.retried_seconds += seconds
+            use = self.uses.get(session_id)
+            if use is None:
+                continue
+
+            use.tests.add(phases[0].test)
+            use.used_seconds += seconds
+            use.by_owner[phases[0].owner] += seconds
+            if is_retried:
+                use.retried_seconds += seconds
 
     def minutes(
         self, times: Mapping[str, DeviceTime], waited_seconds: float
@@ -160,16 +168,21 @@ class Bill:
         for use in self.uses.values():
             running = times[use.session_id].seconds if use.session_id in times else 0.0
             boot = 0.0 if use.is_taken_over or use.is_attached else use.boot_seconds
+
             for name, seconds in _split(use, running):
                 sums[name] += seconds
+
             sums["boot"] += boot
             sums["paid"] += boot + running
             sums["shared"] += max(0, len(use.tests) - 1) * use.boot_seconds
+
             if use.is_taken_over:
                 sums["warm"] += self._usual_boot(use.label) or 0.0
+
             by_platform[use.platform] += (boot + running) / _MINUTE
             for owner, share in _shares(use):
                 by_owner[owner] += share * (boot + running) / _MINUTE
+
         return Minutes(
             **{name: seconds / _MINUTE for name, seconds in sums.items()},
             waited=waited_seconds / _MINUTE,
@@ -181,12 +194,12 @@ class Bill:
     def paid_by_session(self, times: Mapping[str, DeviceTime]) -> Iterator[float]:
         """Yield the minutes of each session that the run pays for."""
         for use in self.uses.values():
-            if not use.is_attached:
-                running = (
-                    times[use.session_id].seconds if use.session_id in times else 0.0
-                )
-                boot = 0.0 if use.is_taken_over else use.boot_seconds
-                yield (boot + running) / _MINUTE
+            if use.is_attached:
+                continue
+
+            running = times[use.session_id].seconds if use.session_id in times else 0.0
+            boot = 0.0 if use.is_taken_over else use.boot_seconds
+            yield (boot + running) / _MINUTE
 
 
 def _split(use: SessionUse, running: float) -> Iterator[tuple[str, float]]:
@@ -194,6 +207,7 @@ def _split(use: SessionUse, running: float) -> Iterator[tuple[str, float]]:
     if not use.tests:
         yield "left_over", running
         return
+
     used = min(use.used_seconds, running)
     yield "idle", running - used
     yield "retried", min(use.retried_seconds, used)
@@ -240,18 +254,25 @@ def cost_of(minutes: Iterable[float], price: str, rounding: str) -> Cost:
         f"{Options.minute_price.flag}={price!r} must be a number that is not negative, for example 0.05: "
         "no cost is shown"
     )
+
     try:
         amount = Decimal(price)
     except InvalidOperation:
         raise ValueError(problem) from None
+
     if not amount.is_finite() or amount < 0:
         raise ValueError(problem)
 
-    exact = [Decimal(str(one)) for one in minutes]
+    # By its text, a float is the decimal that the report shows, without the error of its binary form.
+    by_session = [Decimal(str(of_session)) for of_session in minutes]
     if rounding == "session":
-        exact = [_up(one) for one in exact]
-    total = sum(exact, Decimal(0))
-    return Cost(amount, rounding, _up(total) if rounding == "run" else total)
+        by_session = [_up(of_session) for of_session in by_session]
+
+    total = sum(by_session, Decimal(0))
+    if rounding == "run":
+        total = _up(total)
+
+    return Cost(amount, rounding, total)
 
 
 def _up(minutes: Decimal) -> Decimal:

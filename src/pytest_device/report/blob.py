@@ -65,6 +65,7 @@ def write_blob(run: Recorded, path: Path) -> None:
             )
             for attempt in run.attempts
         ]
+
         with blob.open(_member(LINES_MEMBER), "w") as file:
             for method, params in _lines(run, attempts):
                 line = {"method": method, "params": params}
@@ -81,21 +82,23 @@ def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
     for number, device in enumerate(bars, 1):
         path = directory / f"{stem}-device-{number:03d}.zip"
         with ZipFile(path, "w", ZIP_DEFLATED) as blob:
-            tag = "@" + re.sub(
-                r"[^\w.-]+", "-", f"{device.label} {device.session_id[:8]}".rstrip()
-            )
+            name = f"{device.label} {device.session_id[:8]}".rstrip()
+            tag = "@" + re.sub(r"[^\w.-]+", "-", name)
             lines: list[_Message] = [
                 _metadata(run),
                 _config(run, tags=[tag]),
                 ("onBegin", {}),
                 _end(Status.PASSED, device.start, device.seconds),
             ]
+
             text = "".join(
                 json.dumps({"method": method, "params": params}) + "\n"
                 for method, params in lines
             )
             blob.writestr(_member(LINES_MEMBER), text)
+
         paths.append(path)
+
     return paths
 
 
@@ -112,8 +115,10 @@ def metadata_of(path: Path) -> Mapping[str, Any]:
     """Return the parameters of a blob's first line. Raises one of UNREADABLE."""
     with ZipFile(path) as blob, blob.open(LINES_MEMBER) as lines:
         line = cast("Mapping[str, Any]", json.loads(lines.readline(MAX_METADATA)))
+
     if not hasattr(line, "keys") or line.get("method") != "onBlobReportMetadata":
         raise ValueError("it does not begin with metadata")
+
     params: Mapping[str, Any] = line["params"]
     return params
 
@@ -121,15 +126,19 @@ def metadata_of(path: Path) -> Mapping[str, Any]:
 def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
     yield _metadata(run)
     yield _config(run)
+
     projects: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         projects.setdefault(attempt.project or WITHOUT_DEVICE, []).append(attempt)
+
     for name, of_project in projects.items():
         yield _project(name, of_project)
 
     yield "onBegin", {}
+
     for attempt in attempts:
         yield from _events(attempt)
+
     status = run.ended.status if run.ended else Status.INTERRUPTED
     yield _end(status, run.started.start, max(0.0, run.end - run.started.start))
 
@@ -146,7 +155,9 @@ def _metadata(run: Recorded) -> _Message:
 
 def _shard(run: Recorded) -> dict[str, int] | None:
     number, _, total = run.started.shard.partition("/")
-    return {"current": int(number), "total": int(total)} if total else None
+    if not total:
+        return None
+    return {"current": int(number), "total": int(total)}
 
 
 def _config(run: Recorded, tags: Iterable[str] = ()) -> _Message:
@@ -166,6 +177,7 @@ def _config(run: Recorded, tags: Iterable[str] = ()) -> _Message:
         "webServer": None,
         "failOnFlakyTests": False,
     }
+
     return "onConfigure", {"config": config}
 
 
@@ -173,6 +185,7 @@ def _project(name: str, attempts: list[Attempt]) -> _Message:
     suites: dict[str, dict[str, Attempt]] = {}
     for attempt in attempts:
         suites.setdefault(attempt.location.file, {})[attempt.test_id] = attempt
+
     retries = max((attempt.retry for attempt in attempts), default=0)
     project: dict[str, Any] = {
         "metadata": {},
@@ -200,6 +213,7 @@ def _project(name: str, attempts: list[Attempt]) -> _Message:
         "ignoreSnapshots": None,
         "use": {},
     }
+
     return "onProject", {"project": project}
 
 
@@ -238,6 +252,7 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
             },
         },
     )
+
     for number, step in enumerate(attempt.steps):
         yield from _step_events(step, f"{result_id}.{number}", None, where)
 
@@ -251,6 +266,7 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
                 "isBase64": False,
             },
         )
+
     if attempt.attachments:
         files = [
             {"name": file.name, "contentType": file.content_type, "path": file.path}
@@ -292,8 +308,10 @@ def _step_events(
         "category": step.category,
         "startTime": _milliseconds(step.start),
     }
+
     if step.location:
         begun["location"] = _location(step.location)
+
     yield "onStepBegin", {**where, "step": begun}
 
     for number, part in enumerate(step.steps):
@@ -302,6 +320,7 @@ def _step_events(
     ended: dict[str, Any] = {"id": step_id, "duration": _milliseconds(step.seconds)}
     if step.error:
         ended["error"] = {"message": step.error}
+
     yield "onStepEnd", {**where, "step": ended}
 
 
@@ -317,8 +336,10 @@ def _error(failure: AttemptFailure, attempt: Attempt) -> dict[str, Any]:
         place = f"{failure.location.file}:{failure.location.line}:1"
         error["location"] = _location(failure.location)
         error["stack"] = f"{failure.message}\n    at {attempt.title} ({place})"
+
     if failure.snippet:
         error["snippet"] = failure.snippet
+
     return error
 
 
@@ -356,6 +377,7 @@ def _add(
             packed[digest] = f"resources/{digest}{suffix}"
             how = ZIP_STORED if suffix in _PACKED else ZIP_DEFLATED
             blob.writestr(_member(packed[digest], how), content)
+
         yield replace(file, path=packed[digest])
 
 
@@ -375,4 +397,5 @@ def _by_worker(devices: Iterable[DeviceUsed]) -> list[DeviceUsed]:
         end = max(earlier.start + earlier.seconds, device.start + device.seconds)
         label = f"worker {device.worker}"
         bars[device.worker] = DeviceUsed(label, "", start, end - start, device.worker)
+
     return list(bars.values())

@@ -31,13 +31,12 @@ class Annotation:
 
     def command(self, mask: Callable[[str], str]) -> str:
         """Return the command for GitHub: one line, in which no text can end a value or begin another command."""
-        values = {"title": _cut(mask(self.title), _MAX_TITLE)}
+        values: dict[str, str] = {}
         if self.place:
-            values = {
-                "file": self.place.file,
-                "line": str(self.place.line),
-                **values,
-            }
+            values["file"] = self.place.file
+            values["line"] = str(self.place.line)
+
+        values["title"] = _cut(mask(self.title), _MAX_TITLE)
         properties = ",".join(
             f"{name}={_encoded(value, _PROPERTY)}" for name, value in values.items()
         )
@@ -53,28 +52,33 @@ def annotations(
     A failure of the infrastructure is a warning: an error in the diff would ask for a change of that line.
     """
     errors = [
-        Annotation("error", one.test, _described(one), one.place)
-        for one in results
-        if one.outcome in FAILED and not one.verdict
+        Annotation("error", result.test, _described(result), result.place)
+        for result in results
+        if result.outcome in FAILED and not result.verdict
     ]
-    places = {one.test: one.place for one in results}
+
+    places = {result.test: result.place for result in results}
     warnings: list[Annotation] = []
     for group in group_incidents(incidents, []).values():
         first = group.incidents[0]
-        is_passing = first.verdict is Verdict.INFRASTRUCTURE
-        level = "warning" if is_passing else "error"
+        is_warning = first.verdict is Verdict.INFRASTRUCTURE
+        level = "warning" if is_warning else "error"
         title = f"{first.verdict}: {first.test}"
         annotation = Annotation(level, title, group.line(), places.get(first.test))
-        (warnings if is_passing else errors).append(annotation)
+        if is_warning:
+            warnings.append(annotation)
+        else:
+            errors.append(annotation)
 
-    for of_level in (errors, warnings):
-        yield from _limited(of_level)
+    yield from _limited(errors)
+    yield from _limited(warnings)
 
 
 def _limited(all_annotations: Sequence[Annotation]) -> Iterator[Annotation]:
     if len(all_annotations) <= MOST_ANNOTATIONS:
         yield from all_annotations
         return
+
     shown = MOST_ANNOTATIONS - 1
     yield from all_annotations[:shown]
     level = all_annotations[0].level
@@ -82,10 +86,17 @@ def _limited(all_annotations: Sequence[Annotation]) -> Iterator[Annotation]:
     yield Annotation(level, more, f"{more}: see the summary of the job, or its log")
 
 
-def _described(one: TestResult) -> str:
-    lines = one.message.strip().splitlines()[:_MAX_MESSAGE_LINES] or [one.reason]
-    lines += one.explanation
-    facts = {"device": one.device, "session page": one.page, "files": one.files}
+def _described(result: TestResult) -> str:
+    lines = result.message.strip().splitlines()[:_MAX_MESSAGE_LINES]
+    if not lines:
+        lines = [result.reason]
+
+    lines += result.explanation
+    facts = {
+        "device": result.device,
+        "session page": result.page,
+        "files": result.files,
+    }
     lines += [f"{name}: {value}" for name, value in facts.items() if value]
     return "\n".join(lines)
 
@@ -114,6 +125,7 @@ def gitlab_section(title: str, name: str, seconds: int) -> LogSection:
     """Return a section of GitLab; ``name`` must be unique in the job, ``seconds`` are those of the epoch."""
     clear = "\x1b[0K"
     line = " ".join(escaped(title).split())
+
     return LogSection(
         f"{clear}section_start:{seconds}:{name}[collapsed=true]\r{clear}{line}",
         f"{clear}section_end:{seconds}:{name}\r{clear}",

@@ -83,11 +83,13 @@ class ReportDirectory:
         if is_shared:
             # The plain names may be those of the other run.
             self._tail = self._stem
+
         if is_shared or was_locked:
             self.note = (
                 f"another run is writing to {self.path}, too: the report of this one is "
                 f"{self._stem}.zip and {self.data_file(f'{DATA}.json').name}"
             )
+
         self._move_others(data=is_first and not is_shared)
         self._file = (self.path / f"{self._stem}{LINES}").open("w", encoding="utf-8")
 
@@ -101,14 +103,17 @@ class ReportDirectory:
             self._stem = self._stem_of(number)
             if (self.path / f"{self._stem}.zip").exists():
                 continue
+
             lock = FileLock(self.path / f"{self._stem}.lock")
             try:
                 lock.acquire(timeout=0)
             except Timeout:
                 was_locked = True
                 continue
+
             self._lock = lock
             return number, was_locked
+
         raise AssertionError("unreachable")
 
     def _is_shared(self) -> bool:
@@ -129,8 +134,10 @@ class ReportDirectory:
 
         previous = self.path / PREVIOUS
         previous.mkdir(exist_ok=True)
+
         for path in (*_reports(previous), *_data(previous)):
             path.unlink()
+
         for path in others:
             path.replace(previous / path.name)
 
@@ -142,9 +149,11 @@ class ReportDirectory:
         """Write the blobs, and remove the lines. Raises OSError or InvalidLinesError."""
         if self._file is None:
             return
+
         self._file.close()
         self._file = None
         complete(self.path / f"{self._stem}{LINES}")
+
         if self._lock is not None:
             self._lock.release()
             (self.path / f"{self._stem}.lock").unlink(missing_ok=True)
@@ -164,13 +173,15 @@ def complete(lines: Path) -> Path:
     Raises InvalidLinesError, or OSError.
     """
     run = recorded(lines)
-    directory, stem = lines.parent, lines.name.removesuffix(LINES)
+    directory = lines.parent
+    stem = lines.name.removesuffix(LINES)
     partial = directory / f"{stem}.partial"
     write_blob(run, partial)
     write_bars(run, directory, stem)
     blob = directory / f"{stem}.zip"
     partial.replace(blob)
     lines.unlink()
+
     return blob
 
 
@@ -180,10 +191,12 @@ def complete_killed(directory: Path) -> list[str]:
     for lines in sorted(directory.glob(f"*{LINES}")):
         if _is_in_use(directory, lines):
             continue
+
         try:
             complete(lines)
         except (InvalidLinesError, OSError) as error:
             problems.append(f"left out: {error}")
+
     return problems
 
 
@@ -192,6 +205,7 @@ def _reports(directory: Path) -> Iterator[Path]:
     for path in sorted(directory.glob("*.zip")):
         if is_own_blob(path):
             yield path
+
     for path in sorted(directory.glob(f"*{LINES}")):
         if _is_of_this_package(path):
             yield path
@@ -216,18 +230,22 @@ def _numbered(number: int) -> str:
 
 def _is_in_use(directory: Path, path: Path) -> bool:
     """Return whether the run of a file is going on: it holds its lock."""
-    stems = {path.name.partition(".")[0]}
-    stems.add(re.sub(r"-device-\d+$", "", path.name.partition(".")[0]))
-    for stem in stems:
+    stem_of_file = path.name.partition(".")[0]
+    # The blob of a device's bar has no lock of its own.
+    stem_of_run = re.sub(r"-device-\d+$", "", stem_of_file)
+    for stem in {stem_of_file, stem_of_run}:
         lock_path = directory / f"{stem}.lock"
         if not lock_path.exists():
             continue
+
         try:
             with FileLock(lock_path, timeout=0):
                 pass
         except Timeout:
             return True
+
         lock_path.unlink(missing_ok=True)  # of a killed run
+
     return False
 
 

@@ -55,6 +55,7 @@ def summary(run: RunSummary, room: int, mask: Callable[[str], str]) -> str:
     shown = [_encoded(mask(line), _MAX_LINE) for line in run.lines[:_MAX_LINES]]
     if left := len(run.lines) - len(shown):
         shown.append(f"{counted(left, 'more line')} in the log")
+
     lines = "".join(f"- {line}\n" for line in shown)
     devices = f"\n#### Devices\n\n{lines}" if lines else ""
     page = _Page(room)
@@ -63,33 +64,42 @@ def summary(run: RunSummary, room: int, mask: Callable[[str], str]) -> str:
 
     page.add(f"{head}\n")
     page.reserve(devices)
-    failed = [one for one in run.results if one.outcome in FAILED]
-    failed.sort(key=lambda one: bool(one.verdict))  # what a test found comes first
+    _add_results(page, run, mask)
+    page.release(devices)
+    return page.text
+
+
+def _add_results(page: "_Page", run: RunSummary, mask: Callable[[str], str]) -> None:
+    """Add the tests that failed, were retried or are in quarantine, as far as there is room."""
+    failed = [result for result in run.results if result.outcome in FAILED]
+    failed.sort(
+        key=lambda result: bool(result.verdict)
+    )  # what a test found comes first
     page.add_all(
         f"\n{_row(_COLUMNS)}{_row(['---'] * len(_COLUMNS))}",
-        (_row(_cells(one, mask)) for one in failed),
+        (_row(_cells(result, mask)) for result in failed),
         len(failed),
         "failed test",
     )
-    repeated = [one for one in run.results if one.repeated]
+
+    repeated = [result for result in run.results if result.repeated]
     page.add_all(
         "\n#### Retried\n\n",
-        (f"- {_retried(one, mask)}\n" for one in repeated),
+        (f"- {_retried(result, mask)}\n" for result in repeated),
         len(repeated),
         "retried test",
     )
-    excused = [one for one in run.results if one.outcome == "quarantined"]
+
+    excused = [result for result in run.results if result.outcome == "quarantined"]
     page.add_all(
         "\n#### Quarantined\n\n",
         (
-            f"- {_code(mask(one.test))}: {_code(mask(one.reason))}{_device(one, mask)}\n"
-            for one in excused
+            f"- {_code(mask(result.test))}: {_code(mask(result.reason))}{_device(result, mask)}\n"
+            for result in excused
         ),
         len(excused),
         "quarantined test",
     )
-    page.release(devices)
-    return page.text
 
 
 class _Page:
@@ -122,25 +132,34 @@ class _Page:
         """Add the rows that fit below a title, and how many do not."""
         if not total or not self.fits(title, " " * _LEFT_OUT_BYTES):
             return
+
         self.add(title)
+
         added = 0
         for row in rows:
             if not self.fits(row, " " * _LEFT_OUT_BYTES):
                 break
+
             self.add(row)
             added += 1
+
         if left := total - added:
             self.add(f"\n{counted(left, f'more {noun}')} left out: no more room.\n")
 
 
 def _heading(run: RunSummary) -> str:
-    counts = Counter(one.outcome for one in run.results)
-    words = [
-        # The other words have no plural.
-        counted(count, outcome) if outcome == "error" else f"{count} {outcome}"
-        for outcome in _ORDER
-        if (count := counts[outcome])
-    ] or ["no test ran"]
+    counts = Counter(result.outcome for result in run.results)
+    words: list[str] = []
+    for outcome in _ORDER:
+        count = counts[outcome]
+        if count:
+            # The other words have no plural.
+            is_noun = outcome == "error"
+            words.append(counted(count, outcome) if is_noun else f"{count} {outcome}")
+
+    if not words:
+        words = ["no test ran"]
+
     shard = f" (shard {_encoded(run.shard, _MAX_TEXT)})" if run.shard else ""
     return f"Device tests{shard}: {', '.join(words)}"
 
@@ -148,22 +167,25 @@ def _heading(run: RunSummary) -> str:
 def _sentences(run: RunSummary) -> Iterator[str]:
     if run.is_interrupted:
         yield "The run was interrupted."
-    verdicts = {one.verdict for one in run.results if one.outcome in FAILED}
+
+    verdicts = {result.verdict for result in run.results if result.outcome in FAILED}
     if verdicts == {Verdict.INFRASTRUCTURE}:
         yield "Every failure is one of the infrastructure: running the job again may help."
     elif verdicts and "" not in verdicts:
         yield "No test itself failed: change what the errors name."
 
 
-def _cells(one: TestResult, mask: Callable[[str], str]) -> Iterator[str]:
-    yield _code(mask(one.test))
-    yield f"{one.outcome}, {one.verdict}" if one.verdict else one.outcome
-    reason = mask(one.reason).removeprefix(f"{one.verdict}: ")
-    lines = [reason, *map(mask, one.explanation)]
+def _cells(result: TestResult, mask: Callable[[str], str]) -> Iterator[str]:
+    yield _code(mask(result.test))
+    yield f"{result.outcome}, {result.verdict}" if result.verdict else result.outcome
+    reason = mask(result.reason).removeprefix(f"{result.verdict}: ")
+    lines = [reason, *map(mask, result.explanation)]
     yield "<br>".join(map(_code, lines))
-    yield _linked(mask(one.device) or "session page", mask(one.page), one.device)
-    yield _encoded(one.minutes, _MAX_TEXT)
-    yield _code(mask(one.files)) if one.files else ""
+    yield _linked(
+        mask(result.device) or "session page", mask(result.page), result.device
+    )
+    yield _encoded(result.minutes, _MAX_TEXT)
+    yield _code(mask(result.files)) if result.files else ""
 
 
 def _linked(text: str, page: str, device: str) -> str:
@@ -172,16 +194,16 @@ def _linked(text: str, page: str, device: str) -> str:
     return _encoded(text, _MAX_TEXT) if device else ""
 
 
-def _retried(one: TestResult, mask: Callable[[str], str]) -> str:
-    attempts = counted(len(one.repeated) + 1, "attempt")
+def _retried(result: TestResult, mask: Callable[[str], str]) -> str:
+    attempts = counted(len(result.repeated) + 1, "attempt")
     return (
-        f"{_code(mask(one.test))}: {_code(mask(one.repeated[0]))} "
-        f"({attempts}, the last one: {one.outcome})"
+        f"{_code(mask(result.test))}: {_code(mask(result.repeated[0]))} "
+        f"({attempts}, the last one: {result.outcome})"
     )
 
 
-def _device(one: TestResult, mask: Callable[[str], str]) -> str:
-    return f" ({_encoded(mask(one.device), _MAX_TEXT)})" if one.device else ""
+def _device(result: TestResult, mask: Callable[[str], str]) -> str:
+    return f" ({_encoded(mask(result.device), _MAX_TEXT)})" if result.device else ""
 
 
 def _row(cells: Iterable[str]) -> str:

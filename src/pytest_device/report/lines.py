@@ -76,16 +76,15 @@ def line_of(event: Event) -> str:
 
 def _start_line(event: SessionEvent) -> str:
     """Format the line of a session on its way to a test, without its label; other events use ``_end_line``."""
-    of, device = event.session, f" on {detail_of(event)}" if detail_of(event) else ""
+    of = event.session
+    device = f" on {detail_of(event)}" if detail_of(event) else ""
     match event:
         case Created() | Attached():
-            done = "session page:" if of.url else "created"
-            return with_pages(
-                done
-                if isinstance(event, Created)
-                else "attached to an existing session",
-                [_where(of)],
-            )
+            text = "session page:" if of.url else "created"
+            if isinstance(event, Attached):
+                text = "attached to an existing session"
+
+            return with_pages(text, [_where(of)])
         case StateChanged():
             return f"after {of.waited_seconds:.0f} s: {STATES.get(event.state, event.state)}"
         case Ready():
@@ -96,6 +95,7 @@ def _start_line(event: SessionEvent) -> str:
             failed = "failed to start"
             if event.attempt:
                 failed = f"failed to start, retrying with a new session ({event.attempt}/{event.limit})"
+
             return with_pages(f"{failed}: {cause_of(event)}", [of.url])
         case _:
             return _end_line(event)
@@ -111,13 +111,12 @@ def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown) -> st
         case StopFailed():
             return with_pages(f"COULD NOT BE STOPPED: {event.reason}", [_where(of)])
         case Kept() | KeptWarm():
-            how = (
-                f"warm until {event.until}"
-                if isinstance(event, KeptWarm)
-                else f"for up to {of.minutes} minutes"
-            )
+            limit = f"for up to {of.minutes} minutes"
+            if isinstance(event, KeptWarm):
+                limit = f"warm until {event.until}"
+
             return with_pages(
-                f"kept {how}", [of.url, f"pytest-device stop {of.session_id}"]
+                f"kept {limit}", [of.url, f"pytest-device stop {of.session_id}"]
             )
         case Unused():
             return "booted in advance, but not used by any test"
@@ -132,6 +131,7 @@ def _unknown_line(event: CreateUnknown) -> str:
     what = f"a session named {event.name!r} may be running for up to {minutes} minutes"
     if not event.awaited_until:
         return f"the response to the create call was lost: {what}"
+
     until = event.awaited_until
     return (
         f"no response to the create call yet: {what}. Until {until}, the reaper waits for the response, and stops the "
@@ -150,12 +150,8 @@ def without_pages(text: str) -> str:
 
 def with_pages(text: str, pages: Iterable[str]) -> str:
     """Return a text followed by each distinct session page on its own line, to avoid wrapping."""
-    return "\n".join(
-        [
-            without_pages(text),
-            *(f"    {page}" for page in dict.fromkeys(filter(None, pages))),
-        ]
-    )
+    distinct = dict.fromkeys(filter(None, pages))
+    return "\n".join([without_pages(text), *(f"    {page}" for page in distinct)])
 
 
 def color_of(event: Event) -> str:
@@ -195,11 +191,12 @@ class IncidentGroup(NamedTuple):
     def line(self, *, with_cause: bool = True) -> str:
         """Return a line with the tests; without the cause if the error of the first test, further up, says it."""
         # The error of a test that was not attempted is not shown.
-        shown = [one for one in self.incidents if not one.cause]
-        first = next(iter([*shown, *self.incidents]))
+        shown = [incident for incident in self.incidents if not incident.cause]
+        first = shown[0] if shown else self.incidents[0]
         with_cause = with_cause or not shown
+
         # A rerun meets the cause again.
-        tests = {one.test for one in self.incidents}
+        tests = {incident.test for incident in self.incidents}
         affected = f"{counted(len(tests), 'test')} affected, first {first.test}"
 
         if len(tests) == 1:
@@ -208,7 +205,7 @@ class IncidentGroup(NamedTuple):
             cause = without_pages(first.text).removesuffix(".") if with_cause else ""
             parts = [first.verdict, cause, affected]
 
-        pages = [page for one in self.incidents for page in one.pages]
+        pages = [page for incident in self.incidents for page in incident.pages]
         return with_pages(": ".join(filter(None, parts)), [*pages, *self.pages])
 
 
@@ -219,13 +216,14 @@ def group_incidents(
     by_cause: dict[str, list[Incident]] = {}
     for incident in incidents:
         by_cause.setdefault(normalize(incident.text), []).append(incident)
+
     pages = {
         key: [
             event.session.url for event in not_started if normalize(event.reason) == key
         ]
         for key in by_cause
     }
-    return {key: IncidentGroup(of_one, pages[key]) for key, of_one in by_cause.items()}
+    return {key: IncidentGroup(group, pages[key]) for key, group in by_cause.items()}
 
 
 def normalize(text: str) -> str:

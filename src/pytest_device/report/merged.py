@@ -15,16 +15,18 @@ def check_data(data: object) -> Data:
     """Return the values of a ``device-run.json``; raises ValueError with the reason if they are not."""
     if not isinstance(data, dict):
         raise ValueError("it is no object")  # noqa: TRY004  # as for other damaged files
+
     values = cast("Data", data)
     version = values.get("version")
     if version != VERSION:
         raise ValueError(
             f"its version is {version!r}, this pytest-device reads {VERSION}"
         )
-    if missing := [
-        key for key in (*_OF_RUN, "tests", "sessions", "causes") if key not in values
-    ]:
-        raise ValueError(f"it has no {missing[0]}")
+
+    for key in (*_OF_RUN, "tests", "sessions", "causes"):
+        if key not in values:
+            raise ValueError(f"it has no {key}")
+
     return values
 
 
@@ -50,8 +52,11 @@ def merge_data(runs: Sequence[Data]) -> dict[str, Any]:
 
 def _causes(runs: Iterable[Data]) -> list[dict[str, Any]]:
     tests: dict[tuple[str, str], list[str]] = {}
-    for cause in (cause for data in runs for cause in data["causes"]):
-        tests.setdefault((cause["verdict"], cause["error"]), []).extend(cause["tests"])
+    for data in runs:
+        for cause in data["causes"]:
+            key = (cause["verdict"], cause["error"])
+            tests.setdefault(key, []).extend(cause["tests"])
+
     return [
         {"verdict": verdict, "error": error, "tests": list(dict.fromkeys(names))}
         for (verdict, error), names in tests.items()
@@ -61,9 +66,10 @@ def _causes(runs: Iterable[Data]) -> list[dict[str, Any]]:
 def _minutes(minutes: Sequence[Data]) -> dict[str, Any]:
     """Return the sums; the bound is the one that holds for all of them."""
     merged: dict[str, Any] = {}
-    for one in minutes:
-        _add(merged, one)
-    bounds = {one["paid_bound"] for one in minutes} - {"exactly"}
+    for of_run in minutes:
+        _add(merged, of_run)
+
+    bounds = {of_run["paid_bound"] for of_run in minutes} - {"exactly"}
     merged["paid_bound"] = "about" if len(bounds) > 1 else next(iter(bounds), "exactly")
     return merged
 
@@ -82,12 +88,14 @@ def _cost(costs: Sequence[Data | None]) -> dict[str, str] | None:
     rules = {(cost["price"], cost["rounding"]) for cost in priced}
     if len(priced) < len(costs) or len(rules) != 1:
         return None
+
     ((price, rounding),) = rules
     try:
         amount = sum((Decimal(cost["amount"]) for cost in priced), Decimal(0))
         minutes = sum((Decimal(cost["minutes"]) for cost in priced), Decimal(0))
     except InvalidOperation:
         return None
+
     return {
         "amount": f"{amount:.4f}",
         "minutes": f"{minutes:.4f}",

@@ -120,21 +120,23 @@ class _Record:
             times = stopped if stopped and self.of(Created) else warm
         else:
             times = [*warm, *stopped]
+
         is_open = self.end not in {State.STOPPED, State.WARM, State.ATTACHED}
         return DeviceTime.sum([*times, DeviceTime(may_be_longer=is_open)])
 
     def waited_seconds(self) -> float:
         """Return the seconds that the run waited for it, not counting its start in the background."""
         usable = [*self.of(Ready)[-1:], *self.of(TakenOver)[-1:]]
-        first, last = self.events[0].session, (usable or self.events[-1:])[0].session
+        first = self.events[0].session
+        last = (usable or self.events[-1:])[0].session
         if self.of(Unused) or (usable and last.late_seconds is not None):
             return 0.0
-        ahead = (
-            0.0
-            if first.late_seconds is None
-            else first.waited_seconds + first.late_seconds
-        )
-        return max(0.0, last.waited_seconds - ahead)
+
+        in_background = 0.0
+        if first.late_seconds is not None:
+            in_background = first.waited_seconds + first.late_seconds
+
+        return max(0.0, last.waited_seconds - in_background)
 
     def _ends(self) -> list[State]:
         return [end for event in self.events if (end := end_of(event))]
@@ -181,19 +183,17 @@ class Receipt:
                 self.lost.append(entry)
             case TestPhase():
                 pass
+            case _ if self._has_pages:
+                self._add(entry)
             case _:
-                self._add(
-                    entry
-                    if self._has_pages
-                    else replace(entry, session=replace(entry.session, url=""))
-                )
+                self._add(replace(entry, session=replace(entry.session, url="")))
 
     def _add(self, event: SessionEvent) -> None:
         if not event.session.session_id:
             return
-        self._records.setdefault(event.session.session_id, _Record()).events.append(
-            event
-        )
+
+        record = self._records.setdefault(event.session.session_id, _Record())
+        record.events.append(event)
         if isinstance(event, StartFailed):
             self._not_started.append(event)
 
@@ -205,7 +205,9 @@ class Receipt:
     def not_stopped(self) -> list[SessionEvent]:
         """Return the newest event of each session that is neither confirmed as stopped nor deliberately kept."""
         return [
-            one.not_stopped() for one in self._records.values() if one.end not in OVER
+            record.not_stopped()
+            for record in self._records.values()
+            if record.end not in OVER
         ]
 
     def known(self) -> set[str]:
@@ -218,19 +220,22 @@ class Receipt:
 
         Without ``with_causes``, errors only name their tests: the output has the errors themselves.
         """
-        left, kept = self.not_stopped(), self._ended_as(State.KEPT, Kept)
+        not_stopped = self.not_stopped()
+        kept = self._ended_as(State.KEPT, Kept)
         if self.has_sessions:
-            color = (
-                "red"
-                if left or self.lost
-                else "yellow"
-                if kept or self._not_started
-                else "green"
-            )
+            color = "green"
+            if not_stopped or self.lost:
+                color = "red"
+            elif kept or self._not_started:
+                color = "yellow"
+
             yield Line(self._counted(), color)
+
         yield from _of_events([*kept, *self._ended_as(State.WARM, KeptWarm)])
-        for event in left:
+
+        for event in not_stopped:
             yield Line(_not_stopped(event), "red")
+
         yield from _of_events(self.lost)
         groups = group_incidents(self.incidents, self._not_started)
         failed = [
@@ -242,19 +247,21 @@ class Receipt:
         ]
         yield from listed(failed, "yellow")
         yield from map(Line, self._notes)
+
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
             lines = [
-                one.line(with_cause=with_causes)
-                for one in groups.values()
-                if one.incidents[0].verdict == verdict
+                group.line(with_cause=with_causes)
+                for group in groups.values()
+                if group.incidents[0].verdict == verdict
             ]
             yield from listed(lines, "red")
 
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain values."""
         ran = self._device_time()
+
         return {
             **self._numbers(),
             "not_stopped": [
@@ -293,15 +300,14 @@ class Receipt:
             for what, number in counts
             if number or what in _ALWAYS
         ]
+
         times = [
             f"{bound}{duration(ran.seconds)} of device time",
             f"{duration(self._waited_seconds())} waiting for devices",
         ]
-        times += (
-            [f"{duration(self._queued_seconds)} queued"]
-            if self._queued_seconds >= _SHOWN_SECONDS
-            else []
-        )
+        if self._queued_seconds >= _SHOWN_SECONDS:
+            times.append(f"{duration(self._queued_seconds)} queued")
+
         return f"devices: {', '.join(numbers)}; {', '.join(times)}"
 
     def _own(self) -> list[_Record]:
@@ -313,12 +319,14 @@ class Receipt:
         ]
 
     def _numbers(self) -> dict[str, int]:
-        own, all_records = self._own(), self._records.values()
+        own = self._own()
+        all_records = self._records.values()
         attached = sum(record.end is State.ATTACHED for record in own)
         taken_over = sum(
             bool(record.of(TakenOver)) and not record.of(Created)
             for record in all_records
         )
+
         return {
             "created": len(own) - taken_over - attached,
             "taken_over": taken_over,
@@ -366,6 +374,7 @@ def _not_stopped(event: SessionEvent) -> str:
     cost = f"it may be billed for up to {of.minutes} more minutes" if of.minutes else ""
     facts = filter(None, (detail_of(event), cost))
     stop = f"pytest-device stop {of.session_id}"
+
     return with_pages(
         f"{of.label}: NOT CONFIRMED AS STOPPED: {'; '.join(facts)}", [of.url, stop]
     )

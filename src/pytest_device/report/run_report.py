@@ -28,8 +28,11 @@ class Attempt:
     @property
     def _deciding(self) -> TestPhase:
         """Return the first phase that did not pass, else the last one."""
-        failed = (phase for phase in self.phases if phase.outcome != "passed")
-        return next(failed, self.phases[-1])
+        for phase in self.phases:
+            if phase.outcome != "passed":
+                return phase
+
+        return self.phases[-1]
 
     @property
     def outcome(self) -> str:
@@ -55,7 +58,9 @@ class Attempt:
                 sum(phase.waited_seconds for phase in self.phases), 3
             ),
             "sessions": list(
-                dict.fromkeys(one for phase in self.phases for one in phase.sessions)
+                dict.fromkeys(
+                    session_id for phase in self.phases for session_id in phase.sessions
+                )
             ),
         }
 
@@ -73,7 +78,8 @@ class RunReport:
         settings: Settings,
         usual_boot: Callable[[str], float | None],
     ) -> None:
-        self._receipt, self._settings = receipt, settings
+        self._receipt = receipt
+        self._settings = settings
         self._usual_boot = usual_boot
         self._tests: dict[str, dict[int, Attempt]] = {}
         """Attempts by node ID and number."""
@@ -111,10 +117,13 @@ class RunReport:
         for use in bill.uses.values():
             use.tests.clear()
             use.by_owner.clear()
-            use.used_seconds = use.retried_seconds = 0.0
+            use.used_seconds = 0.0
+            use.retried_seconds = 0.0
+
         for attempts in self._tests.values():
             for attempt in attempts.values():
                 bill.add_attempt(attempt.phases, is_retried=attempt.is_retried)
+
         return bill
 
     def lines(self) -> Iterator[Line]:
@@ -127,12 +136,16 @@ class RunReport:
         """Yield where the minutes went, and what they cost; nothing if there was no session."""
         if not self._receipt.has_sessions:
             return
+
         minutes = self.minutes()
         yield Line(_line_of(minutes))
         yield from _shares(minutes)
-        if (budget := self._settings.budget_minutes) is not None:
+
+        budget = self._settings.budget_minutes
+        if budget is not None:
             color = "red" if minutes.paid >= budget else ""
             yield Line(f"budget: {minutes.paid:.1f} of {budget:g} minutes used", color)
+
         yield from self._cost_line()
 
     def _cost_line(self) -> Iterator[Line]:
@@ -146,9 +159,12 @@ class RunReport:
 
     def _retried(self) -> Iterator[str]:
         for test, attempts in self._tests.items():
-            retried = [one for one in attempts.values() if one.outcome == "retried"]
+            retried = [
+                attempt for attempt in attempts.values() if attempt.outcome == "retried"
+            ]
             if not retried:
                 continue
+
             tries = counted(len(attempts), "attempt")
             last = attempts[max(attempts)].outcome
             yield f"retried: {test}: {retried[0].error} ({tries}, the last one: {last})"
@@ -166,6 +182,7 @@ class RunReport:
             cost = self.cost()
         except ValueError:  # a line of the summary says so
             cost = None
+
         return {
             "version": VERSION,
             "run": run,
@@ -178,7 +195,9 @@ class RunReport:
                 {
                     "verdict": group.incidents[0].verdict,
                     "error": group.incidents[0].text,
-                    "tests": list(dict.fromkeys(one.test for one in group.incidents)),
+                    "tests": list(
+                        dict.fromkeys(incident.test for incident in group.incidents)
+                    ),
                 }
                 for group in group_incidents(self._receipt.incidents, []).values()
             ],
@@ -211,6 +230,7 @@ class RunReport:
 def _test_to_json(test: str, attempts: Mapping[int, Attempt]) -> dict[str, Any]:
     ordered = [attempts[number] for number in sorted(attempts)]
     last = ordered[-1]
+
     return {
         "test": test,
         "outcome": last.outcome,
@@ -228,7 +248,9 @@ def _line_of(minutes: Minutes) -> str:
         retried=minutes.retried,
         left_over=minutes.left_over,
     )
+
     saved = _parts(shared=minutes.shared, warm=minutes.warm)
+
     return (
         f"device minutes: {bound}{minutes.paid:.1f} paid, of these {minutes.wasted:.1f} wasted{wasted}; "
         f"about {minutes.saved:.1f} saved{saved}; {minutes.waited:.1f} waited"
@@ -239,6 +261,7 @@ def _shares(minutes: Minutes) -> Iterator[Line]:
     """Yield the minutes by platform and owner, if there are several."""
     if len(minutes.by_platform) > 1:
         yield Line(f"by platform: {_named(**minutes.by_platform)}")
+
     if any(minutes.by_owner):
         owners = {name or "no owner": value for name, value in minutes.by_owner.items()}
         shares = ", ".join(f"{name} {value:.1f}" for name, value in owners.items())

@@ -26,7 +26,7 @@ def steps_of_phase(
     actions to seconds since the epoch.
     """
     phases = [action for action in actions if not action.parent]
-    phase = next((one for one in reversed(phases) if one.title == title), None)
+    phase = next((action for action in reversed(phases) if action.title == title), None)
     if phase is None:
         return []
 
@@ -37,8 +37,10 @@ def steps_of_phase(
     steps = [
         _step(action, parts, time_of_day, start) for action in parts.get(phase.key, ())
     ]
+
     if len(kept) < len(shown):
         steps.insert(0, Step("earlier steps are not shown", "test.step", start, 0.0))
+
     return steps
 
 
@@ -58,6 +60,7 @@ def _parts(kept: Sequence[Action], actions: Sequence[Action], phase: Action) -> 
     for action in kept:
         ancestors = (key for key in _ancestors(action, parents) if key in keys)
         parts.setdefault(next(ancestors, phase.key), []).append(action)
+
     return parts
 
 
@@ -84,6 +87,7 @@ def _step(
 
     error = f"{action.error.name}: {action.error.message}" if action.error else ""
     frame = next(iter(action.stack), None)
+
     return Step(
         _encodable(_title(action))[:MAX_TITLE],
         _category(action),

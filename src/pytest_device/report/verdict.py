@@ -30,13 +30,17 @@ def verdict_of(error: DeviceError) -> Verdict:
     """Return the cause of an error that occurred while a device was provided."""
     if isinstance(error, AppError):
         return Verdict.APP
+
     if isinstance(error, NotAttemptedError):
         return error.verdict
+
     # Not sent by the service itself.
     if isinstance(error, StatusError) and error.is_page:
         return Verdict.INFRASTRUCTURE
+
     if isinstance(error, _CONFIG) or (
         isinstance(error, StatusError) and error.status == _UNPROCESSABLE
     ):
         return Verdict.CONFIG
+
     return Verdict.INFRASTRUCTURE
