@@ -52,16 +52,20 @@ def command_of(
     if name in _TYPING and target:
         text = target.pop()
         params["text"] = text
+
         # Nobody says where `type` types.
         if masks_all or name == "type" or _is_secret(target, attributes_of):
             typed.append(text)
+
     if target:
         params["target"] = " ".join(target)
+
     params |= {
         flag: value for flag, value in flags.items() if value not in {None, False}
     }
 
     is_read = name in _READS
+
     return Command(
         "Device",
         name,
@@ -82,14 +86,17 @@ def _locator(name: str, target: Sequence[str]) -> Locator | None:
     """Return what a command acts on, if that is a selector: ``label="Add"``, or a text to find."""
     if len(target) == 0 or name in {"open", "scroll", "alert", "logs"}:
         return None
+
     words = target[1:] if name in {"get", "is"} and len(target) > 1 else target
     if words[0] == "text" and len(words) > 1:
         return Locator("text", words[1])
+
     using, is_selector, value = words[0].partition("=")
     if is_selector and _KEY.search(value):  # of several conditions, or alternatives
         return Locator("selector", words[0])
     if is_selector:
         return Locator(using, value.strip("\"'"))
+
     return Locator("text" if name == "find" else "target", words[0])
 
 
@@ -97,13 +104,16 @@ def _is_secret(target: Sequence[str], attributes_of: Attributes) -> bool:
     """Return whether a target is a field for a password; True if the device does not say."""
     if any(is_secret_name(word) for word in _WORD.findall(" ".join(target))):
         return True
+
     attributes = attributes_of(target)
     if not attributes:
         return True
+
     role = str(attributes.get("role") or attributes.get("type") or "")
     names = {
         "name": str(attributes.get("label") or ""),
         "id": str(attributes.get("identifier") or ""),
         "type": str(attributes.get("type") or ""),
     }
+
     return is_secret_field(names, role)

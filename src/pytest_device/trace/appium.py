@@ -130,7 +130,8 @@ class _Commands:
     def __init__(
         self, connection: RecordingConnection, recorder: DeviceRecorder
     ) -> None:
-        self._connection, self._recorder = connection, recorder
+        self._connection = connection
+        self._recorder = recorder
         self._locators: OrderedDict[str, Locator] = OrderedDict()
 
     def execute(self, command: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -151,6 +152,7 @@ class _Commands:
         finally:
             action = self._recorder.end(opened)
             self._record_exchange(command, sent, described, response, opened)
+
             if response and not opened.error:
                 self._record_contents(command, sent, response, action.key)
                 if described.is_acting and self._recorder.takes_pictures:
@@ -162,6 +164,7 @@ class _Commands:
         """Return the bounds of an element that is about to be tapped, if the trace has pictures of it."""
         if command != "clickElement" or not self._recorder.takes_pictures:
             return None
+
         params = {_SESSION: sent.get(_SESSION), "id": sent.get("id")}
         rect = _mapping(
             self._connection.send_unrecorded("getElementRect", params).get("value")
@@ -180,13 +183,17 @@ class _Commands:
         for name, value in sent.items():
             if name in _NOT_SHOWN or (name == "value" and is_value_known):
                 continue
+
             params[name] = value
+
         if command == _NEW_SESSION:
             params = {"capabilities": _capabilities(sent)}
+
         # Gestures send each character on its own.
         params = cast("dict[str, Any]", masked_typed(params, {*typed, *"".join(typed)}))
         title, group, is_acting = _title(command)
         passwords = typed if command in _TYPING else ()
+
         return Command(
             "Device",
             command,
@@ -212,11 +219,14 @@ class _Commands:
         if command in _TYPING:
             if not masks_all and not self._is_secret_field(sent, locator):
                 return ()
+
             return [str(sent.get("text") or ""), "".join(_texts(sent.get("value")))]
+
         if command in {"executeScript", "w3cExecuteScript"}:
             return self._typed_by_script(sent, masks_all=masks_all)
         if command == "actions":
             return ["".join(_keystrokes(sent.get("actions")))]
+
         return [] if command != "setClipboard" else _texts(sent.get("content"))
 
     def _typed_by_script(
@@ -226,14 +236,17 @@ class _Commands:
         script = str(sent.get("script", "")).lower()
         if not script.startswith("mobile:"):
             return ()
+
         is_typing = masks_all or any(
             word in script for word in ("type", "keys", "clipboard")
         )
+
         texts: list[str] = []
         for argument in cast("list[object]", sent.get("args") or []):
             for name, value in _mapping(argument).items():
                 if is_secret_name(name) or (is_typing and name in _TEXT_ARGUMENTS):
                     texts += _texts(value)
+
         return texts
 
     def _is_secret_field(
@@ -242,6 +255,7 @@ class _Commands:
         """Return whether an element is a field for a password; True if the device does not say."""
         if locator and is_secret_name(locator.value.rpartition("/")[2]):
             return True
+
         attributes: dict[str, str] = {}
         for name in _SECRET_ATTRIBUTES.get(
             self._recorder.device.platform.lower(), ("password",)
@@ -250,7 +264,9 @@ class _Commands:
             response = self._connection.send_unrecorded("getElementAttribute", params)
             if response.get("status"):
                 continue
+
             attributes[name] = str(response.get("value")).lower()
+
         role = _known_role(locator, attributes) or self._role(sent)
         return not (attributes or role) or is_secret_field(attributes, role)
 
@@ -269,17 +285,20 @@ class _Commands:
         opened.error = _error_of(response)
         if opened.error:
             return
+
         value = response.get("value")
         if command in _FIND:
             locator = self._locator_of(command, sent)
             for element_id in _element_ids(value):
                 self._remember(element_id, locator)
+
         if command == _NEW_SESSION:
             session_id = response.get(_SESSION) or _mapping(value).get(_SESSION)
             self._recorder.recorder.masker.learn(str(session_id or ""))
             value = {
                 "capabilities": _known(_mapping(_mapping(value).get("capabilities")))
             }
+
         opened.result = _shown(command, value)
 
     def _remember(self, element_id: str, locator: Locator | None) -> None:
@@ -309,11 +328,13 @@ class _Commands:
                 }
             )
         )
+
         shown = {"value": opened.result}
         if opened.error:
             shown = {
                 "value": {"error": opened.error.name, "message": opened.error.message}
             }
+
         status = response.get("status")
         self._recorder.exchange(
             opened.action,
@@ -337,10 +358,13 @@ class _Commands:
                 str(sent.get("type")),
                 map(_log_line, cast("list[object]", value)[-_MAX_LINES:]),
             )
+
         if not isinstance(value, str):
             return
+
         if command == "screenshot":
             self._recorder.picture(_decoded(value), action)
+
         if command == _SOURCE:
             self._recorder.page_source(value, action)
 
@@ -368,6 +392,7 @@ def _known_role(locator: Locator | None, attributes: Mapping[str, str]) -> str:
     kind = attributes.get("type", "")
     if kind.startswith("xcuielementtype"):
         return kind
+
     is_described = locator is not None and locator.using == "accessibility id"
     return (
         locator.value if locator and is_described and "password" in attributes else ""
@@ -379,6 +404,7 @@ def _title(command: str) -> tuple[str, Group, bool]:
         return _TITLES[command]
     if command in _FIND:
         return _FIND[command], "", False
+
     words = _WORDS.sub(" ", command).lower().capitalize()
     is_read = bool(_READS.match(command))
     return words, "getter" if is_read else "", not is_read
@@ -404,17 +430,20 @@ def _keystrokes(actions: object) -> list[str]:
             value = pressed.get("value")
             if isinstance(value, str) and pressed.get("type") == "keyDown":
                 keys.append(value)
+
     return keys
 
 
 def _error_of(response: Mapping[str, Any]) -> Failure | None:
     if not response.get("status"):
         return None
+
     value = response.get("value")
     try:
         parsed = json.loads(value) if isinstance(value, str) else value
     except ValueError:
         parsed = None
+
     details = _mapping(_mapping(parsed).get("value")) or _mapping(parsed)
     name = str(details.get("error") or f"status {response['status']}")
     return Failure(name, str(details.get("message") or value or ""))
@@ -434,6 +463,7 @@ def _shown(command: str, value: object) -> object:
         return f"the tree, {len(value)} characters"
     if command == _LOG and isinstance(value, list):
         return f"{len(cast('list[object]', value))} lines"
+
     text = _json(value)
     return value if len(text) <= _MAX_RESULT else f"{text[:_MAX_RESULT]}…"
 
@@ -446,6 +476,7 @@ def _capabilities(sent: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(_mapping(wanted.get("alwaysMatch")))
     for choice in choices:
         merged |= _mapping(choice)
+
     return _known(merged)
 
 

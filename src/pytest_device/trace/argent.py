@@ -32,10 +32,12 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> Command:
         for name, value in arguments.items()
         if is_secret_name(name) or (is_typing and name in _TEXTS)
     ]
+
     passwords = [
         str(value) for name, value in arguments.items() if is_secret_name(name)
     ]
     params = {name: value for name, value in arguments.items() if name not in _HIDDEN}
+
     return Command(
         "Device",
         tool,

@@ -61,6 +61,7 @@ class Waited:
         target = f" of {self.locator}" if self.locator else ""
         limit = f"(timeout {self.timeout_seconds:g} s)"
         message = f": {self.message}" if self.message else ""
+
         return (
             f"waited {self.seconds:.1f} s {limit} for {self.condition}{target}{message}"
         )
@@ -224,6 +225,7 @@ def to_markdown(report: FailureReport) -> str:
         _code(_bounded(_error_text(report))),
         "\n".join(f"- {line}" for line in _summary(report)),
     ]
+
     sections = [
         ("Source", _source_text(report.source)),
         ("Nearest elements", _nearest_text(report)),
@@ -237,6 +239,7 @@ def to_markdown(report: FailureReport) -> str:
         ("Not collected", "\n".join(f"- {line}" for line in report.missing)),
     ]
     parts += [f"## {title}\n\n{text}" for title, text in sections if text]
+
     return "\n\n".join(parts) + "\n"
 
 
@@ -267,6 +270,7 @@ def titled(action: Action) -> str:
 def _nearest_json(report: FailureReport) -> dict[str, Any] | None:
     if report.locator is None or report.screen is None:
         return None
+
     return {
         "locator": asdict(report.locator),
         "device": report.failed_on,
@@ -292,6 +296,7 @@ def _tree_json(shown: DeviceScreen) -> dict[str, Any]:
         values["locators"] = [asdict(locator) for locator in locators.of(element)]
         if point := tap_point(screen, element):
             values["tap"] = point
+
         elements.append(values)
 
     is_truncated = screen.is_truncated or len(screen.elements) > MAX_ELEMENTS
@@ -312,6 +317,7 @@ def _element_json(element: Element) -> dict[str, Any]:
         for name, value in values.items()
         if isinstance(value, str) and value
     }
+
     return {
         **texts,
         "depth": element.depth,
@@ -323,17 +329,20 @@ def _element_json(element: Element) -> dict[str, Any]:
 def _summary(report: FailureReport) -> list[str]:
     lines = [f"verdict: {report.verdict}, in {report.when}, attempt {report.attempt}"]
     lines += report.lines()
+
     for device in report.devices:
         label = f"{device.name}: " if device.name else ""
         model = f" on {device.model}" if device.model else ""
         page = f", {device.page}" if device.page else ""
         lines.append(f"device: {label}{device.platform} {device.type}{model}{page}")
+
     return lines
 
 
 def _source_text(source: Source | None) -> str:
     if source is None:
         return ""
+
     width = len(str(source.first + len(source.lines)))
     numbered = [
         f"{'>' if number == source.line else ' '} {number:>{width}}  {line}".rstrip()
@@ -343,6 +352,7 @@ def _source_text(source: Source | None) -> str:
     parts = [head, _code("\n".join(numbered))]
     if source.calls:
         parts.append("\n".join(f"- {call}" for call in source.calls))
+
     return "\n\n".join(parts)
 
 
@@ -355,6 +365,7 @@ def _nearest_text(report: FailureReport) -> str:
         states = f" ({', '.join(element.states())})" if any(element.states()) else ""
         locator = f": `{match.locators[0]}`" if match.locators else ""
         lines.append(f"{number}. {element.type} {texts}{bounds}{states}{locator}")
+
     return "\n".join(lines)
 
 
@@ -365,6 +376,7 @@ def _actions_text(steps: Sequence[Step]) -> str:
         at = f" ({step.at})" if step.at else ""
         error = f" ✗ {step.error}" if step.error else ""
         lines.append(f"- -{step.seconds_before:.1f} s {device}{step.title}{at}{error}")
+
     return "\n".join(lines)
 
 
@@ -375,6 +387,7 @@ def _screen(shown: DeviceScreen) -> str:
 def _log_text(lines: Sequence[ReportedLine]) -> str:
     if not lines:
         return ""
+
     return _code(
         "\n".join(
             " ".join(filter(None, (line.device, line.source, line.text)))

@@ -51,6 +51,7 @@ class Locators:
             for locator in _candidates(self._dialect, element)
             if self._counts[locator] == 1
         )
+
         return unique or tuple(self._by_number(element))
 
     def _by_number(self, element: Element) -> Iterator[Locator]:
@@ -65,9 +66,11 @@ def tap_point(screen: Screen, element: Element) -> str:
     """Return the arguments of argent's ``gesture-tap`` in the middle of an element; empty for other controllers."""
     if screen.dialect is not Dialect.ARGENT or element.bounds is None:
         return ""
+
     bounds = element.bounds
     x = bounds.x + bounds.width / 2
     y = bounds.y + bounds.height / 2
+
     return f"gesture-tap x={x:.3f} y={y:.3f}"
 
 
@@ -81,11 +84,13 @@ def _candidates(dialect: Dialect, element: Element) -> Iterator[Locator]:
 def _android(element: Element) -> Iterator[Locator]:
     if element.accessibility_id:
         yield Locator(ACCESSIBILITY_ID, element.accessibility_id)
+
     if ":id/" in element.id:
         yield Locator("id", element.id)
     elif element.id:  # as React Native's testID: Appium would complete it by a package
         quoted = _in_double_quotes(element.id)
         yield Locator(_UIAUTOMATOR, f"new UiSelector().resourceId({quoted})")
+
     if element.text and not element.is_password:
         yield Locator(
             _UIAUTOMATOR, f"new UiSelector().text({_in_double_quotes(element.text)})"
@@ -108,9 +113,11 @@ def _ios(element: Element) -> Iterator[Locator]:
 def _web(element: Element) -> Iterator[Locator]:
     if element.id:
         yield Locator("css selector", f'[id="{element.id}"]')
+
     if element.accessibility_id:
         quoted = _in_double_quotes(element.accessibility_id)
         yield Locator("css selector", f"[aria-label={quoted}]")
+
     if element.text and not element.is_password:
         yield Locator(
             "xpath", f"//{element.type}[normalize-space()={_xpath_text(element.text)}]"
@@ -127,6 +134,7 @@ def _other(element: Element) -> Iterator[Locator]:
 def _agent_device(element: Element) -> Iterator[Locator]:
     if element.id:
         yield Locator("selector", f"id={_in_double_quotes(element.id)}")
+
     if element.label:
         quoted = _in_double_quotes(element.label)
         yield Locator("selector", f"label={quoted}")
@@ -136,6 +144,7 @@ def _agent_device(element: Element) -> Iterator[Locator]:
 def _argent(element: Element) -> Iterator[Locator]:
     if element.id:
         yield _argent_selector(identifier=element.id)
+
     text = element.label or element.text
     if text and not element.is_password:
         yield _argent_selector(text=text)
@@ -171,5 +180,6 @@ def _xpath_text(text: str) -> str:
         return f'"{text}"'
     if "'" not in text:
         return f"'{text}'"
+
     parts = ", '\"', ".join(f'"{part}"' for part in text.split('"'))
     return f"concat({parts})"

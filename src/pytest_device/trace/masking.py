@@ -52,6 +52,7 @@ class Masker:
         """Mask a typed text, or an ID that gives access, in everything that is recorded from now on."""
         if not any(typed):
             return
+
         self._done.clear()
 
         for text in typed:
@@ -60,6 +61,7 @@ class Masker:
                 self._typed.add(text)
             elif len(text) > 1:
                 self._short.add(text)
+
         parts = [re.escape(text) for text in self._short if len(text) >= _MIN_PART]
         if parts:
             self._short_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")
@@ -69,12 +71,14 @@ class Masker:
         if self._revision != self._known.revision or len(self._done) > _MAX_DONE:
             self._done.clear()
             self._revision = self._known.revision
+
         key = text, max_length
         masked = self._done.get(key)
         if masked is None:
             masked = self._new_text(text, max_length)
             if len(text) <= _MAX_DONE_LENGTH:
                 self._done[key] = masked
+
         return str(masked)
 
     def _new_text(self, text: str, max_length: int) -> str:
@@ -82,6 +86,7 @@ class Masker:
             return MASK
         if len(text) > max_length:
             text = f"{text[:max_length]}… ({len(text)} characters)"
+
         text = self.without_secrets(text)
         return self._without_paths(text) if "/" in text or "\\" in text else text
 
@@ -107,6 +112,7 @@ class Masker:
             return self.text(value)
         if type(value) in _ATOMS:
             return value
+
         match value:
             case str():
                 masked: Any = self.text(value)
@@ -124,6 +130,7 @@ class Masker:
                 masked = self._of_values(value)
             case _:
                 masked = self.text(repr(value))
+
         return masked
 
     def _of_values(self, value: Any) -> Any:
@@ -141,6 +148,7 @@ class Masker:
                     masked = self._done[value] = self._dataclass(value)
             case _:
                 masked = self._dataclass(value)
+
         return masked
 
     def _pair(self, name: str, value: object) -> tuple[str, object]:
@@ -154,6 +162,7 @@ class Masker:
             content = self.text(content.decode(errors="replace")).encode(
                 errors="replace"
             )
+
         return replace(attachment, name=self.text(attachment.name), content=content)
 
     def _dataclass(self, value: Any) -> Any:
@@ -163,6 +172,7 @@ class Masker:
             masked = self._masked(before)
             if masked is not before and masked != before:
                 changed[name] = masked
+
         return replace(value, **changed) if changed else value
 
 

@@ -57,6 +57,7 @@ def nearest(
     scores.sort(key=lambda scored: (-scored[0], scored[1]))
 
     locators = Locators(screen)
+
     return tuple(
         Match(
             screen.elements[index], round(score, 3), locators.of(screen.elements[index])
@@ -96,6 +97,7 @@ def _shown(locator: Locator, match: Match) -> str:
     for ready_made in match.locators:
         if ready_made.using == locator.using != "xpath":
             return repr(ready_made.value)
+
     if match.locators:
         return str(match.locators[0])
 
@@ -145,6 +147,7 @@ def _term_score(term: Term, element: Element) -> float:
     elsewhere = [
         _similarity(term.text, text) * _OTHER_FIELD for text in element.texts()
     ]
+
     return max([*in_place, *elsewhere], default=0.0)
 
 
@@ -179,7 +182,8 @@ def _letters(left: str, right: str) -> float:
 
 def _words(left: str, right: str) -> float:
     """Return the share of words that two names have in common: ``pay-now`` and ``nowPay`` have all."""
-    mine, theirs = _words_of(left), _words_of(right)
+    mine = _words_of(left)
+    theirs = _words_of(right)
     if not (mine and theirs):
         return 0.0
     return 2 * len(mine & theirs) / (len(mine) + len(theirs))

@@ -31,12 +31,14 @@ def prepared(content: bytes) -> Prepared | None:
         or not _PNG_HEADER_BYTES <= len(content) <= MAX_BYTES
     ):
         return None
+
     # Width and height are the first two numbers of the first chunk (PNG, 11.2.1).
     width = int.from_bytes(content[16:20])
     height = int.from_bytes(content[20:24])
     png = Prepared(content, "image/png", width, height)
     if len(content) < _MIN_BYTES:
         return png
+
     return _as_jpeg(png) or png
 
 
@@ -46,12 +48,14 @@ def _as_jpeg(png: Prepared) -> Prepared | None:
         from PIL import Image
     except ImportError:
         return None
+
     try:
         with Image.open(io.BytesIO(png.content)) as image:
             picture = image.convert("RGB")
             picture.thumbnail((MAX_SIDE, MAX_SIDE))
             written = io.BytesIO()
             picture.save(written, "JPEG", quality=_QUALITY)
+
             return Prepared(written.getvalue(), "image/jpeg", *picture.size)
     except (OSError, ValueError, Image.DecompressionBombError):
         return None

@@ -116,6 +116,7 @@ class PlaywrightTrace:
         """Write a value."""
         if self._is_over(value):
             return
+
         match value:
             case Action():
                 self._action(value)
@@ -135,6 +136,7 @@ class PlaywrightTrace:
             message = f"{value.failure.name}: {value.failure.message}"
             stack = self._stack(value.stack)
             return {"type": "error", "message": message, "stack": stack}
+
         kind = "stderr" if value.is_error else "stdout"
         return {"type": kind, "timestamp": value.time, "text": value.text}
 
@@ -154,6 +156,7 @@ class PlaywrightTrace:
                 ).hexdigest()
                 path = self.lines / _RESOURCES / f"src@{sha1}.txt"
                 path.write_text(source, "utf-8", "replace")
+
         self.close()
         return archive(self.lines, self.path)
 
@@ -168,11 +171,13 @@ class PlaywrightTrace:
             isinstance(value, Action) and value.kind == "step"
         ):
             return False
+
         is_full = self._bytes > MAX_BYTES or self._events > MAX_EVENTS
         if is_full and not self._is_full:
             text = f"The trace ends here: it has {self._events} events, {self._bytes} bytes.\n"
             event = {"type": "stderr", "timestamp": self._start, "text": text}
             self._write("test.trace", event)
+
         self._is_full = is_full
         return is_full
 
@@ -202,6 +207,7 @@ class PlaywrightTrace:
             )
             context["options"] = {"isMobile": True, "deviceName": label}
             self._write(f"{number}-trace.trace", context)
+
         return self._devices[device.key]
 
     def _file_of(self, device: Device | None) -> str:
@@ -214,23 +220,29 @@ class PlaywrightTrace:
         if action.end is None:
             self._write(name, self._before(action))
             return
+
         after: dict[str, Any] = {
             "type": "after",
             "callId": action.key,
             "endTime": action.end,
         }
+
         if action.error:
             after["error"] = {
                 "name": action.error.name,
                 "message": action.error.message,
             }
+
         if action.result is not None:
             after["result"] = {"value": action.result}
+
         if action.attachments:
             after["attachments"] = [
                 self._attachment(attachment) for attachment in action.attachments
             ]
+
         self._write(name, after)
+
         if action.point:
             self._write(name, self._input(action))
 
@@ -245,6 +257,7 @@ class PlaywrightTrace:
             "params": dict(action.params),
             "stack": self._stack(action.stack),
         }
+
         if action.kind == "step":
             event["stepId"] = action.key
         if action.parent:
@@ -253,6 +266,7 @@ class PlaywrightTrace:
             event["pageId"] = _page(action.device)
         if action.group:
             event["group"] = action.group
+
         return event
 
     def _input(self, action: Action) -> dict[str, Any]:
@@ -260,10 +274,13 @@ class PlaywrightTrace:
         scale = self._scales.get(key, (1.0, 1.0))
         event: dict[str, Any] = {"type": "input", "callId": action.key}
         if action.point:
-            x, y = action.point.x * scale[0], action.point.y * scale[1]
+            x = action.point.x * scale[0]
+            y = action.point.y * scale[1]
             event["point"] = {"x": x, "y": y}
+
         if action.box:
             event["box"] = _plain_box(action.box, scale)
+
         return event
 
     def _attachment(self, attachment: Attachment) -> dict[str, Any]:
@@ -286,8 +303,10 @@ class PlaywrightTrace:
             "height": picture.height,
         }
         self._write(name, frame)
+
         if picture.action:
             self._shown(name, "screenshot", picture, sha1)
+
         self._last[picture.device.key, "screenshot"] = sha1
 
     def _tree(self, tree: Tree) -> None:
@@ -295,6 +314,7 @@ class PlaywrightTrace:
         elements = tree.screen.elements
         if not elements or size is None:
             return
+
         scale = self._scales[tree.device.key] = _scale(elements, size)
         nodes = _aria(elements, scale)
         content = json.dumps(nodes, ensure_ascii=False).encode(errors="replace")
@@ -302,6 +322,7 @@ class PlaywrightTrace:
         if tree.action:
             name = self._file_of(tree.device)
             self._shown(name, "aria-snapshot", tree, sha1)
+
         self._last[tree.device.key, "aria-snapshot"] = sha1
 
     def _shown(self, name: str, kind: str, value: Picture | Tree, sha1: str) -> None:
@@ -346,6 +367,7 @@ class PlaywrightTrace:
             "headersSize": -1,
             "bodySize": len(exchange.request),
         }
+
         if exchange.request:
             body: dict[str, Any] = {
                 "mimeType": "application/json",
@@ -353,6 +375,7 @@ class PlaywrightTrace:
                 "params": [],
             }
             request["postData"] = body
+
         response: dict[str, Any] = {
             "status": exchange.status or -1,
             "statusText": "",
@@ -368,6 +391,7 @@ class PlaywrightTrace:
             "bodySize": len(exchange.response),
             "redirectURL": "",
         }
+
         entry: dict[str, Any] = {
             "pageref": _page(exchange.device),
             "startedDateTime": datetime.fromtimestamp(seconds, UTC).isoformat(
@@ -380,6 +404,7 @@ class PlaywrightTrace:
             "timings": {"send": 0, "wait": milliseconds, "receive": 0},
             "_monotonicTime": exchange.start,
         }
+
         number = self._number_of(exchange.device)
         self._write(
             f"{number}-trace.network", {"type": "resource-snapshot", "snapshot": entry}
@@ -405,6 +430,7 @@ class PlaywrightTrace:
             self._resources.add(name)
             self._bytes += len(content)
             (self.lines / _RESOURCES / name).write_bytes(content)
+
         return name
 
     def _write(self, name: str, event: Mapping[str, Any]) -> None:
@@ -413,9 +439,11 @@ class PlaywrightTrace:
             path = self.lines / name
             # Without a buffer, so that a killed run leaves each line.
             file = self._files[name] = path.open("ab", buffering=0)
+
         line = _ENCODER.encode(event).encode() + b"\n"
         self._bytes += len(line)
         self._events += 1
+
         if file.write(line) != len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -427,13 +455,16 @@ def archive(lines: Path, target: Path) -> Path:
         for path in sorted(lines.rglob("*")):
             if not path.is_file() or path.name == LOCK:
                 continue
+
             name = path.relative_to(lines).as_posix()
             content = path.read_bytes()
             if path.suffix in {".trace", ".network"}:
                 content = content[: content.rfind(b"\n") + 1]
+
             method = ZIP_STORED if path.suffix in _COMPRESSED else ZIP_DEFLATED
             # The same time in all: a suite may have frozen the clock at one that zips refuse.
             zipped.writestr(ZipInfo(name), content, method)
+
     partial.replace(target)
     shutil.rmtree(lines, ignore_errors=True)
     return target
@@ -449,13 +480,16 @@ def _own_lines(directory: Path) -> "tuple[Path, BaseFileLock]":
     for number in range(1, _MAX_RUNS + 1):
         lines = directory / (LINES if number == 1 else f"{LINES}-{number}")
         lines.mkdir(parents=True, exist_ok=True)
+
         lock = FileLock(lines / LOCK)
         try:
             lock.acquire(blocking=False)
         except Timeout:
             continue  # of a run that is going on
+
         _remove_rest(lines)
         return lines, lock
+
     raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(directory))
 
 
@@ -495,10 +529,12 @@ def _aria(
     for element in elements:
         while above and above[-1][0] >= element.depth:
             above.pop()
+
         del above[_MAX_DEPTH - 1 :]
         node = _aria_node(element, scale)
         (above[-1][1] if above else roots).append(node)
         above.append((element.depth, node["children"]))
+
     return roots
 
 
@@ -513,6 +549,7 @@ def _aria_node(element: Element, scale: tuple[float, float]) -> dict[str, Any]:
         node["box"] = _plain_box(element.bounds, scale)
     if element.is_focused:
         node["active"] = True
+
     node["children"] = []
     return node
 
@@ -533,6 +570,7 @@ def _scale(elements: Sequence[Element], size: tuple[int, int]) -> tuple[float, f
         return 1.0, 1.0
     if extent <= 1:
         return float(size[0]), float(size[1])
+
     return size[0] / extent, size[0] / extent
 
 

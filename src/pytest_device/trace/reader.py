@@ -55,9 +55,11 @@ class ReadTrace:
         """``failed``, ``passed``, or ``interrupted`` if the run ended before the test did."""
         if self.errors:
             return "failed"
+
         for action in self.actions:
             if action.end is None or action.error == KeyboardInterrupt.__name__:
                 return "interrupted"
+
         return "passed"
 
     @property
@@ -68,6 +70,7 @@ class ReadTrace:
             action for action in failed if action.method not in {"test", "hook"}
         ]
         with_tree = [action for action in commands if action.tree]
+
         return next(reversed(with_tree or commands or failed), None)
 
 
@@ -80,14 +83,18 @@ def traces_in(path: Path) -> list[Path]:
         raise ConfigError(
             f"{path} does not exist: pass a {ARCHIVE}, or the directory of artifacts (--device-artifacts-dir)"
         )
+
     if path.is_file():
         return [path]
+
     try:
         for lines in left_over(path):
             archive(lines, lines.with_name(ARCHIVE))
+
         found = list(path.glob(f"**/{ARCHIVE}"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
+
     return sorted(found, key=lambda trace: trace.stat().st_mtime, reverse=True)
 
 
@@ -98,6 +105,7 @@ def newest_in(path: Path) -> Path:
         raise ConfigError(
             f"{path} has no traces: a run with devices keeps those of failed tests there, unless --device-trace=off"
         )
+
     return traces[0]
 
 
@@ -111,6 +119,7 @@ def read(path: Path) -> ReadTrace:
                 for name in sorted(names, reverse=True)  # of the test first
                 if name.endswith(".trace")
             }
+
             return _trace(path, events, zipped)
     except (BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
         raise ConfigError(
@@ -128,6 +137,7 @@ def check(path: Path) -> None:
 def _events(zipped: ZipFile, name: str) -> Iterator[Mapping[str, Any]]:
     if zipped.getinfo(name).file_size > MAX_LINES_BYTES:
         raise ValueError(f"{name} is too long")
+
     for line in zipped.read(name).splitlines():
         event: Any = json.loads(line)
         if isinstance(event, dict):
@@ -146,12 +156,15 @@ def _trace(
         float(context["wallTime"]),
         _descriptions(context.get("annotations")),
     )
+
     actions: dict[str, ReadAction] = {}
     for event in (event for of_file in events.values() for event in of_file):
         _add(trace, actions, event, zipped)
+
     trace.actions = sorted(actions.values(), key=lambda action: action.start)
     for number, action in enumerate(trace.actions, 1):
         action.number = number
+
     return trace
 
 
@@ -191,6 +204,7 @@ def _action(event: Mapping[str, Any]) -> ReadAction:
     title = str(event.get("title") or event.get("method"))
     for name, value in params.items():
         title = title.replace(f"{{{name}}}", str(value))
+
     return ReadAction(
         str(event["callId"]),
         0,

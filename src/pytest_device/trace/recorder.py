@@ -113,7 +113,9 @@ class Recorder:
         """Hand nothing more to these sinks; what belongs to the test that they followed is forgotten."""
         self._sinks = [sink for sink in self._sinks if sink not in sinks]
         if not self._sinks:
-            self._open, self._waits, self._last_failed = [], {}, None
+            self._open = []
+            self._waits = {}
+            self._last_failed = None
             self._skips = []
 
     def add(self, value: V) -> V:
@@ -121,6 +123,7 @@ class Recorder:
         with self._lock:
             if not self._sinks:
                 return value
+
             masked = self.masker.value(value)
             self._hand_over(masked)
             return masked
@@ -165,6 +168,7 @@ class Recorder:
         if not self._sinks:
             yield None
             return
+
         frames = self.stack.now()[0] if stack is None else stack
         action = Action(
             self.new_key("step"),
@@ -218,6 +222,7 @@ class Recorder:
         failure = self._explained(failure)
         if action and action.error and _is_same(action.error, failure):
             return action
+
         now = self.now()
         action = Action(
             self.new_key("step"), self.parent, now, "step", "Test", "fail",
@@ -226,6 +231,7 @@ class Recorder:
         self.add(action)
         action = replace(action, end=now, error=failure)
         self.add(action)
+
         return action
 
     def attach(self, action: Action, *attachments: Attachment) -> None:
@@ -242,6 +248,7 @@ class Recorder:
         path = self.stack.files.get(name)
         if path is None:
             return ""
+
         try:
             return self.masker.text(Path(path).read_text("utf-8", "replace"))
         except OSError:
@@ -258,16 +265,19 @@ class Recorder:
             if known and (call is None or known[0].key != call.key):
                 self._end_wait(device.key)
                 known = None
+
             if call is None:
                 return self.parent
             if known is None:
                 known = self._begin_wait(device, call)
+
             return known[1].key
 
     def _begin_wait(
         self, device: Device, call: WaitCall
     ) -> tuple[WaitCall, Action, float]:
-        wait, now = call.wait, self.now()
+        wait = call.wait
+        now = self.now()
         action = Action(
             self.new_key("wait"), self.parent, now, "wait", "Device", "waitFor",
             "Wait for {condition}",
@@ -280,6 +290,7 @@ class Recorder:
         )  # fmt: skip
         self._waits[device.key] = known = (call, action, now)
         self.add(action)
+
         return known
 
     def note_polled(self, device: Device) -> None:
@@ -304,9 +315,11 @@ class Recorder:
                 what = f"{wait.condition} {wait.locator or ''}".rstrip()
                 message = f"not within {wait.timeout_seconds:g} s: {what}"
                 failure = replace(failure, message=message)
+
         action = replace(action, end=ended, error=failure)
         if failure:
             self._last_failed = action
+
         self.add(action)
 
 
@@ -325,10 +338,13 @@ class OpenAction:
         A piece of evidence that a device does not have is no failure of the test: its error is the result.
         """
         if self.error and self.recorder.collects_evidence:
-            self.result, self.error = self.error.message, None
+            self.result = self.error.message
+            self.error = None
+
         self.action = self.recorder.add_end(self.action, self.error, self.result)
         if self.error and self.action.kind == "command":
             self.recorder.note_failed(self.action)
+
         return self.action
 
 
@@ -379,6 +395,7 @@ class DeviceRecorder:
             command.class_name, command.method, command.title, command.params, frames,
             self.device, group, command.is_acting, command.locator,
         )  # fmt: skip
+
         return OpenAction(self.recorder, self.recorder.add(action))
 
     def end(self, opened: OpenAction) -> Action:
@@ -478,6 +495,7 @@ def level_of(word: str) -> Level:
         "W": "warning",
         "D": "debug",
     }
+
     return levels.get(initial, "info")
 
 

@@ -85,6 +85,7 @@ def from_snapshot(nodes: Iterable[Mapping[str, Any]]) -> Screen:
     for node in nodes:
         if len(elements) == MAX_ELEMENTS:
             return Screen(Dialect.AGENT_DEVICE, tuple(elements), is_truncated=True)
+
         elements.append(_agent_device_element(node))
 
     return Screen(Dialect.AGENT_DEVICE, tuple(elements))
@@ -115,6 +116,7 @@ def from_description(description: str) -> Screen:
             continue
         if len(elements) == MAX_ELEMENTS:
             return Screen(Dialect.ARGENT, tuple(elements), is_truncated=True)
+
         elements.append(_argent_element(described))
 
     return Screen(Dialect.ARGENT, tuple(elements))
@@ -132,10 +134,12 @@ def _walk(root: ET.Element) -> Iterator[tuple[ET.Element, int]]:
 def _dialect_of(root: ET.Element) -> Dialect:
     if root.tag == "hierarchy":
         return Dialect.ANDROID
+
     # XCUITest's source is inside of an element of this name, and so is that of Appium's fake driver.
     app = root[0] if root.tag == "AppiumAUT" and len(root) else root
     if app.tag.startswith(_IOS_PREFIX) or app.tag == "AppiumAUT":
         return Dialect.IOS
+
     return Dialect.OTHER
 
 
@@ -260,6 +264,7 @@ def _argent_element(described: re.Match[str]) -> Element:
     flags: set[str] = set()
     if flags_at:
         flags = {flag.strip() for flag in str(flags_at[1]).split(",")}
+
     role = words.split(maxsplit=1)[0]
     names = {"label": texts.get("", ""), "id": texts.get("id", "")}
     is_password = "password" in flags or is_secret_field(names, role)
@@ -290,6 +295,7 @@ def _from_html(source: str) -> Screen:
     reader.feed(source)
     elements = tuple(reader.elements[:MAX_ELEMENTS])
     is_truncated = len(reader.elements) > MAX_ELEMENTS
+
     return Screen(Dialect.WEB, elements, is_truncated=is_truncated)
 
 
@@ -319,6 +325,7 @@ class _HtmlReader(HTMLParser):
         if not is_invisible and tag not in self._INVISIBLE and has_room:
             index = len(self.elements)
             self.elements.append(_html_element(tag, values, len(self._open)))
+
         if tag not in self._VOID:
             self._open.append((tag, index))
             self._open_counts[tag] += 1

@@ -27,10 +27,12 @@ def screen_text(screen: Screen, *, max_lines: int = MAX_LINES) -> str:
 
     left_out = len(lines) - max_lines
     del lines[max_lines:]
+
     if left_out > 0:
         lines.append(f"… {left_out} more elements")
     if screen.is_truncated:
         lines.append("… the controller returned only a part of the screen")
+
     return "\n".join(lines)
 
 
@@ -50,12 +52,14 @@ def _shown(screen: Screen) -> Iterator[tuple[Element, int]]:
         is_telling = _is_telling(element)
         if is_telling:
             yield element, level
+
         above.append((element.depth, level + is_telling))
 
 
 def _line(screen: Screen, element: Element, locators: Locators) -> str:
     words = [element.type or "element"]
     words += [repr(_shortened(text)) for text in element.texts()]
+
     if element.bounds:
         words.append(str(element.bounds))
     if states := ", ".join(element.states()):
@@ -65,6 +69,7 @@ def _line(screen: Screen, element: Element, locators: Locators) -> str:
         words.append(point)
     elif ready_made := locators.of(element):
         words.append(f"→ {ready_made[0]}")
+
     return " ".join(words)
 
 

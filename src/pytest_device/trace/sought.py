@@ -138,6 +138,7 @@ def _xpath_alternatives(value: str) -> list[str]:
         # Further predicates stay whole: all of their terms are expected, which never says too much.
         tail = "]".join(["", *others])
         steps += [f"{head}{bracket}{part}{tail}" for part in _split(condition, "or")]
+
     return steps
 
 
@@ -155,6 +156,7 @@ def _split(expression: str, separator: str) -> list[str]:
             depth += 1
         elif sign in {"]", ")"}:
             depth -= 1
+
     return [*parts, expression[start:]]
 
 
@@ -165,6 +167,7 @@ def _xpath(step: str) -> Sought:
     ]
     types = _XPATH_TYPE.findall(f"/{step.lstrip('/(')}".rstrip(")"))
     type_name = types[0] if types and types[0] != "*" else ""
+
     return _sought(terms, type_name)
 
 
@@ -190,6 +193,7 @@ def _uiautomator_attribute(method: str) -> str:
     ):
         if method.startswith(start):
             return attribute
+
     return method
 
 
@@ -215,6 +219,7 @@ def _class_chain(value: str) -> Sought:
     name = type_name[0] if type_name else ""
     if sought.type or name in _PREDICATE_WORDS:
         return sought
+
     return Sought(sought.terms, name)
 
 
@@ -249,6 +254,7 @@ def _selector(value: str) -> Sought:
     if not terms:
         is_reference = first.startswith("@")
         return Sought() if is_reference or not first else Sought((Term(first),))
+
     return _sought(terms)
 
 
@@ -279,12 +285,15 @@ def _sought(
             terms.append(Term(without_package(text), _FIELDS[name], is_in))
         elif text:
             terms.append(Term(text, _FIELDS.get(name, ANY), is_in))
+
     return Sought(tuple(terms), type_name)
 
 
 def _last_step(expression: str, separator: str) -> str:
     """Return what follows the last separator that is not in quotes, brackets or backticks."""
-    start, depth, quote = 0, 0, ""
+    start = 0
+    depth = 0
+    quote = ""
     for index, sign in enumerate(expression):
         if quote:
             quote = "" if sign == quote else quote
@@ -296,6 +305,7 @@ def _last_step(expression: str, separator: str) -> str:
             depth -= 1
         elif sign == separator and depth == 0:
             start = index + 1
+
     return expression[start:]
 
 

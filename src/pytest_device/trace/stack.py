@@ -64,8 +64,10 @@ class SuiteStack:
                 frames.append(
                     Frame(self.name_of(code.co_filename), frame.f_lineno, code.co_name)
                 )
+
             if len(frames) == MAX_FRAMES:
                 break
+
         return frames, wait
 
     def of(self, traceback: TracebackType | None) -> list[Frame]:
@@ -78,7 +80,9 @@ class SuiteStack:
                 code = frame.f_code
                 name = self.name_of(code.co_filename)
                 frames.append(Frame(name, traceback.tb_lineno, code.co_name))
+
             traceback = traceback.tb_next
+
         return frames[: -MAX_FRAMES - 1 : -1]
 
     def _is_of_the_suite(self, module: str, path: str) -> bool:
@@ -105,10 +109,12 @@ class SuiteStack:
     def _shown(self, path: Path) -> str:
         if path.is_relative_to(self._root):
             return path.relative_to(self._root).as_posix()
+
         parts = path.parts
         for library in ("site-packages", "dist-packages"):
             if library in parts:
                 return "/".join(parts[parts.index(library) + 1 :])
+
         return "/".join(parts[-2:]) if len(parts) > 2 else path.name  # noqa: PLR2004  # its directory and name
 
 
@@ -130,13 +136,16 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 def _wait_of(frame: FrameType) -> WaitCall | None:
     """Return the wait of a frame of ``WebDriverWait.until`` or ``until_not``."""
     known: Mapping[str, Any] = frame.f_locals
-    end_time, method = known.get("end_time"), known.get("method")
+    end_time = known.get("end_time")
+    method = known.get("method")
     if not isinstance(end_time, float) or method is None:
         return None
+
     seconds = getattr(known.get("self"), "_timeout", 0.0)
     name = str(getattr(method, "__qualname__", type(method).__name__))
     if name.endswith("<lambda>"):
         name = "lambda"  # the rest names the test
+
     is_not = "not " if frame.f_code.co_name == "until_not" else ""
     wait = Wait(
         is_not + name.partition(".<locals>")[0],
@@ -144,6 +153,7 @@ def _wait_of(frame: FrameType) -> WaitCall | None:
         _locator_in(method),
         str(known.get("message") or ""),
     )
+
     return WaitCall((id(frame), end_time), wait)
 
 
@@ -154,8 +164,10 @@ def _locator_in(method: object) -> Locator | None:
             content: object = cell.cell_contents
         except ValueError:  # not filled yet
             continue
+
         if isinstance(content, tuple):
             pair = cast("tuple[object, ...]", content)
             if len(pair) == 2 and all(isinstance(part, str) for part in pair):  # noqa: PLR2004
                 return Locator(str(pair[0]), str(pair[1]))
+
     return None

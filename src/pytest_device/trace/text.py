@@ -23,9 +23,11 @@ def lines_of(trace: ReadTrace) -> Iterator[str]:
     """Yield all actions of a trace, and its errors."""
     yield from _header(trace)
     yield ""
+
     for action in trace.actions:
         if not action.group:
             yield _line(trace, action, _depths(trace))
+
     for error in trace.errors:
         yield ""
         yield from _error(error)
@@ -37,11 +39,13 @@ def around(trace: ReadTrace, action: ReadAction) -> str:
     if action.error:
         for error in trace.errors[-1:]:
             header += [*_error(error), ""]
+
     actions = [*_actions(trace, action), ""]
     log = list(_log(trace, action))
     screen = list(_screen(trace, action))
 
     rest = MAX_AROUND - sum(len(line) + 1 for line in (*header, *actions, *log))
+
     return "\n".join([*header, *actions, *_within(screen, rest), *log]).rstrip()
 
 
@@ -90,6 +94,7 @@ def _line(trace: ReadTrace, action: ReadAction, depths: Mapping[str, int]) -> st
         f"{action.number:4} {seconds:7.1f}s {length:>6} {mark} {indent}{action.title}"
     )
     error = f": {action.error.partition(chr(10))[0]}" if action.error else ""
+
     return _cut(f"{text}{where}{error}", _LINE)
 
 
@@ -116,12 +121,14 @@ def _screen(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
         yield "Screen:"
         yield from now
         return
+
     earlier = list(_tree_lines(before))
     changes = list(unified_diff(earlier, now, lineterm="", n=1))[2:]
     if not changes:
         yield "Screen, unchanged since the last recorded one:"
         yield from now
         return
+
     yield "Screen, changes since the last recorded one:"
     yield from (line for line in changes if not line.startswith("@@"))
 
@@ -133,10 +140,12 @@ def _tree_lines(
         words = [str(node.get("role", ""))]
         words += [f'"{node["name"]}"'] if node.get("name") else []
         words += [f"text={node['text']!r}"] if node.get("text") else []
+
         if box := node.get("box"):
             words.append(
                 f"[{box['x']:.0f},{box['y']:.0f} {box['width']:.0f}x{box['height']:.0f}]"
             )
+
         yield _cut(indent + " ".join(words), _LINE)
         yield from _tree_lines(node.get("children") or (), f"{indent}  ")
 
@@ -147,6 +156,7 @@ def _log(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
     if shown:
         yield ""
         yield "Device log:"
+
     for _, level, text in shown[-_LOG_LINES:]:
         yield _cut(f"  {level} {text}", _LINE)
 
@@ -158,7 +168,9 @@ def _within(lines: Sequence[str], characters: int) -> list[str]:
         characters -= len(line) + 1
         if characters < len(_CUT) or len(kept) > _SCREEN_LINES:
             return [*kept, _CUT]
+
         kept.append(line)
+
     return kept
 
 

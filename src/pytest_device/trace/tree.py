@@ -41,6 +41,7 @@ def without_typed_secrets(source: str) -> str:
             for name in _CONTENTS[:2]:
                 if node.get(name):
                     node.set(name, MASK)
+
     return ET.tostring(root, encoding="unicode") if is_changed else source
 
 
@@ -50,6 +51,7 @@ def is_secret_field(attributes: Mapping[str, str], role: str) -> bool:
         return True
     if _SECURE.search(role) or _SECURE.search(attributes.get("type", "")):
         return True
+
     names = [attributes.get(name, "") for name in _NAMES]
     return bool(_INPUT.search(role)) and any(map(is_secret_name, filter(None, names)))
 
@@ -57,6 +59,7 @@ def is_secret_field(attributes: Mapping[str, str], role: str) -> bool:
 def _parsed(source: str) -> ET.Element | None:
     if len(source) > MAX_SOURCE:
         return None
+
     try:
         return ET.fromstring(source)  # noqa: S314  # expat limits the expansion of entities
     except (ET.ParseError, ValueError):
@@ -75,7 +78,8 @@ def _without_contents(found: re.Match[str]) -> str:
 
 
 def _masked_content(attribute: re.Match[str]) -> str:
-    name, value = attribute[1], attribute[2]
+    name = attribute[1]
+    value = attribute[2]
     if name in _CONTENTS[:2] and value:
         return f'{name}="{MASK}"'
     return attribute[0]

@@ -26,11 +26,13 @@ def installed_viewers(directory: Path) -> list[Path]:
         Path(place, "driver/package")
         for place in (spec and spec.submodule_search_locations) or ()
     ]
+
     places += [
         above / "node_modules/playwright-core"
         for above in (directory, *directory.parents)
     ]
     viewers = (place / VIEWER for place in places)
+
     return [viewer for viewer in viewers if (viewer / "index.html").is_file()]
 
 
@@ -69,14 +71,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not (is_own and is_loopback_authority(self.headers.get("Host", ""))):
             self.send_error(403)
             return
+
         path = self._file()
         try:
             content = path.read_bytes() if path else None
         except OSError:
             content = None
+
         if path is None or content is None:
             self.send_error(404)
             return
+
         guessed = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         self.send_response(200)
         self.send_header("Content-Type", _TYPES.get(path.suffix, guessed))
