@@ -1,5 +1,6 @@
 """Masks secrets and escapes control characters in standard output and standard error."""
 
+import os
 import re
 import sys
 from collections.abc import Generator, Iterable
@@ -9,16 +10,26 @@ from typing import Any, Final, TextIO, cast
 from pytest_device.escape import escaped
 from pytest_device.redact import Redactor
 
+CLOSED_PIPE: Final = 141
+"""The shells' exit status for a program ended by SIGPIPE."""
+
 
 @contextmanager
 def masked(*secrets: str) -> Generator[None]:
-    """Mask these secrets, and texts that look like secrets, in all output of this process; escape the rest."""
+    """Mask these secrets, and texts that look like secrets, in all output of this process; escape the rest.
+
+    Raises:
+        SystemExit: With `CLOSED_PIPE`, if the reader of the output is gone, such as ``head``.
+    """
     redactor = Redactor(secrets)
-    out, err = (
-        cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr)
-    )
-    with redirect_stdout(out), redirect_stderr(err):
-        yield
+    out = _Masked(sys.stdout, redactor)
+    err = _Masked(sys.stderr, redactor)
+    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
+        try:
+            yield
+        finally:
+            # The interpreter flushes at its exit, too, but reports a closed pipe.
+            out.flush()
 
 
 def print_annotations(lines: Iterable[str]) -> None:
@@ -42,26 +53,47 @@ _COLOR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
 
 class _Masked:
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
-        self._stream, self._redactor = stream, redactor
+        self._stream = stream
+        self._redactor = redactor
 
     def write(self, text: str) -> int:
         parts = _COLOR.split(self._redactor.text(text))
         shown = "".join(
             part if _COLOR.fullmatch(part) else escaped(part) for part in parts
         )
-        self._stream.write(_encodable(shown, self._stream))
+        with _ends_quietly(self._stream):
+            self._stream.write(_encodable(shown, self._stream))
+
         return len(text)
 
     def write_command(self, line: str) -> None:
         """Write a line that begins with a command of a CI service."""
         text = escaped(f"_{self._redactor.text(line)}").removeprefix("_")
-        self._stream.write(_encodable(f"{text}\n", self._stream))
+        with _ends_quietly(self._stream):
+            self._stream.write(_encodable(f"{text}\n", self._stream))
 
     def flush(self) -> None:
-        self._stream.flush()
+        with _ends_quietly(self._stream):
+            self._stream.flush()
 
     def isatty(self) -> bool:
         return self._stream.isatty()
+
+
+@contextmanager
+def _ends_quietly(stream: TextIO) -> Generator[None]:
+    """End the command if nobody reads a stream any longer, as SIGPIPE ends other programs: Python ignores it.
+
+    SystemExit, since the commands report errors: that of another pipe, such as a program's, is an error.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        # What is still in the buffer must not fail again when the interpreter flushes it.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+        raise SystemExit(CLOSED_PIPE) from None
 
 
 def _encodable(text: str, stream: TextIO) -> str:
