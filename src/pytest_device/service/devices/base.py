@@ -161,4 +161,5 @@ async def take_screenshot(device: Device) -> Screenshot:
     for beginning, media_type in _MEDIA_TYPES:
         if data.startswith(beginning):
             return Screenshot(data, media_type)
+
     raise ControllerError("the device did not return a PNG or JPEG screenshot")

@@ -97,6 +97,7 @@ def find_chromium(environ: Mapping[str, str]) -> Path | None:
         if os.access(program, os.X_OK)
     )
     found = next((program for program in (*on_path, *in_place) if program), None)
+
     return Path(found) if found else None
 
 
@@ -139,6 +140,7 @@ async def browsing(
     profile = directory / "chromium"
     for needed in (profile, directory / "home"):
         needed.mkdir(parents=True, exist_ok=True)
+
     with short_directory(guard) as temporary:
         own = SYSTEM.home_variables(directory / "home", temporary)
         command = _command(executable, profile, size)
@@ -160,6 +162,7 @@ async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Brow
             return await start()
         except EndedError as error:
             log(f"{error}; starting it again")
+
     return await start()
 
 
@@ -197,6 +200,7 @@ async def _started(
         raise ControllerError(
             f"{executable} cannot be run: {error.strerror}"
         ) from error
+
     return Program.reading("the browser", process, OutputTail(dropped=_NOISE))
 
 
@@ -205,6 +209,7 @@ async def _answering(program: Program, limit_seconds: float) -> Browser:
     reader, writer = program.process.stdout, program.process.stdin
     if reader is None or writer is None:  # never: it was started with pipes
         raise RuntimeError("the browser has no pipe")
+
     connection = Connection(reader, writer)
     browser = Browser(program, connection, asyncio.create_task(connection.read()))
 
@@ -221,6 +226,7 @@ async def _answering(program: Program, limit_seconds: float) -> Browser:
     except BaseException:
         await finish_despite_cancellation(_end(browser))
         raise
+
     return browser
 
 
@@ -228,13 +234,16 @@ async def _end(browser: Browser) -> None:
     program = browser.program
     if program.process.returncode is None:
         program.process.terminate()
+
     try:
         async with asyncio.timeout(_GRACE_SECONDS):
             await program.exited()
     except TimeoutError:
         program.process.kill()
         await program.exited()
+
     browser.task.cancel()
     if program.process.stdin:
         program.process.stdin.close()
+
     await program.closed()

@@ -71,6 +71,7 @@ class Connection:
         """
         if self._is_over:
             raise _gone(method)
+
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         command = {"method": method, "params": params or {}} | (
             {"sessionId": session} if session else {}
@@ -78,6 +79,7 @@ class Connection:
         number = self.forward(
             command, lambda reply: None if answer.done() else answer.set_result(reply)
         )
+
         try:
             async with asyncio.timeout(limit_seconds):
                 await self._writer.drain()
@@ -90,10 +92,12 @@ class Connection:
             raise _gone(method) from error
         finally:
             self._waiting.pop(number, None)
+
         if reply is _GONE:
             raise _gone("a command")
         if problem := reply.get("error"):
             raise RefusedError(f"the browser refuses {method}: {problem['message']}")
+
         result: Mapping[str, Any] = reply["result"]
         return result
 
@@ -102,6 +106,7 @@ class Connection:
         number = next(self._numbers)
         self._waiting[number] = answer
         message = json.dumps({**command, "id": number}).encode() + _END
+
         is_input = command["method"].startswith(_INPUT)
 
         if is_input:
@@ -112,6 +117,7 @@ class Connection:
             self._held.append(message)
         else:
             self._writer.write(message)
+
         return number
 
     @asynccontextmanager
@@ -124,6 +130,7 @@ class Connection:
 
         if self._held is None:
             self._held = []
+
         try:
             yield
         finally:
@@ -157,6 +164,7 @@ class Connection:
         while received := await self._reader.read(_READ_BYTES):
             first, *others = received.split(_END)
             parts.append(first)
+
             for other in others:
                 yield b"".join(parts)
                 parts = [other]
@@ -166,11 +174,13 @@ class Connection:
             self._end_input([message["id"]])
             if answer := self._waiting.pop(message["id"], None):
                 answer(message)
+
             return
 
         if message["method"] == _DETACHED:
             gone = message["params"]["sessionId"]
             self._end_input([n for n, owner in self._input.items() if owner == gone])
+
         if take := self._diverted.get(message.get("sessionId", "")):
             take(message)
         else:
@@ -181,6 +191,7 @@ class Connection:
     def _end_input(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             self._input.pop(number, None)
+
         if not self._input:
             self._input_is_over.set()
 

@@ -104,9 +104,11 @@ class Chromium:
                 raise ControllerError(
                     f"{base} is not the URL of a web app: it must start with https:// or http://"
                 )
+
             self._apps[application_id] = _Installed(
                 base, app.scheme, (app.path, app.url), stack.pop_all()
             )
+
         return application_id
 
     def has(self, app: App) -> bool:
@@ -114,6 +116,7 @@ class Chromium:
         before = self._apps.get(app.application_id or UNNAMED)
         if before is None:
             return False
+
         return before.build == (app.path, app.url) and before.scheme == app.scheme
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
@@ -125,6 +128,7 @@ class Chromium:
         }:
             await self._tabs.uncover()
             return
+
         await self.go_home()
         await (await self._tabs.main()).start_with(
             _arguments_script(app.base, arguments)
@@ -148,12 +152,14 @@ class Chromium:
             await self._at(await self._tabs.main()),
         }:
             return False
+
         await self.go_home()
         return True
 
     async def remove(self, application_id: str) -> bool:
         if application_id not in self._apps:
             return False
+
         await self.clear(application_id)
         await self._apps.pop(application_id).stack.aclose()
         return True
@@ -170,6 +176,7 @@ class Chromium:
             await self._at(await self._tabs.main()),
         }:
             await self.go_home()
+
         origins = {origin_of(base) for base in cleared}
         others = {origin_of(app.base) for app in self._apps.values()} - origins
         # A test cannot name the origins that an app navigated to.
@@ -212,12 +219,14 @@ class Chromium:
         """Stop serving the apps."""
         for app in self._apps.values():
             await app.stack.aclose()
+
         self._apps.clear()
 
     async def go_home(self) -> None:
         """Show the home screen, without history."""
         self._tabs.crash = None
         await self._tabs.close_others()
+
         if await (await self._tabs.main()).address() != self._home:
             await (await self._tabs.main()).leave(self._home)
 
@@ -287,6 +296,7 @@ class Chromium:
             raise ControllerError(
                 f"{application_id} is not installed on {self.name}; installed: {known}"
             )
+
         return self._apps[application_id]
 
     async def open_overlay(self) -> None:
@@ -317,6 +327,7 @@ class Chromium:
     async def _show(self, address: str) -> None:
         self._tabs.crash = None
         await self._tabs.close_others()
+
         try:
             await (await self._tabs.main()).go(address)
         except ControllerError:
@@ -343,6 +354,7 @@ async def booted(
     """
     program, chromedriver = programs
     size = (profile.width, profile.height)
+
     with reserved() as listener:
         port = listener.getsockname()[1]
         tools = Tools(
@@ -353,8 +365,10 @@ async def booted(
             if chromedriver
             else {},
         )
+
         if expect:
             expect(Facts(profile.name, profile.platform, tools))
+
         async with (
             browsing(
                 program,

@@ -54,18 +54,21 @@ async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Fo
     adb = shutil.which("adb", path=_search_path(environ, "platform-tools"))
     if adb is None:
         return Found(KIND, missing="adb is not on PATH", fix=_FIX)
+
     try:
         devices = parse(await ask([adb, "devices", "-l"], environ=environ))
         if preference.avd:
             return await _named(preference.avd, devices, Path(adb), environ)
     except (ConfigError, ControllerError) as error:
         return Found(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
+
     if not devices:
         return Found(
             KIND,
             missing="adb devices -l lists no ready device",
             fix="start an emulator",
         )
+
     return Found(KIND, devices, Path(adb))
 
 
@@ -85,6 +88,7 @@ async def _named(
     ]
     if up:
         return Found(KIND, up, adb)
+
     starter = shutil.which("emulator", path=_search_path(environ, "emulator"))
     if starter is None:
         missing = "emulator is neither on PATH nor in ANDROID_HOME"
@@ -93,12 +97,14 @@ async def _named(
             missing=missing,
             fix="install Android's emulator package, or start the emulator yourself",
         )
+
     known = (await ask([starter, "-list-avds"], environ=environ)).split()
     if avd not in known:
         missing = f"emulator -list-avds has no {avd!r}: {', '.join(known) or 'none'}"
         return Found(
             KIND, missing=missing, fix="name one of these, or create it with avdmanager"
         )
+
     return Found(KIND, program=adb, to_start=avd, starter=Path(starter))
 
 
@@ -115,10 +121,12 @@ async def start(
         raise ControllerError(
             f"the emulator {found.to_start} cannot be started: adb has no free port"
         )
+
     command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
     tool = Tool(found.tool, ("-s", f"emulator-{port}"), environ)
     # The guard removes it.
     directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))
+
     try:
         process = await guard.start(command, directory=directory, environ=environ)
         program = Program.reading(
@@ -131,7 +139,9 @@ async def start(
             raise ControllerError(
                 f"{found.starter} cannot be run: {error.strerror}"
             ) from error
+
         raise
+
     stack.push_async_callback(tool.succeeds, "emu", "kill")
 
 
@@ -142,6 +152,7 @@ async def _booted(tool: Tool) -> bool | None:
             return True
     except ControllerError:
         pass  # not reachable through adb yet
+
     await asyncio.sleep(_POLL_SECONDS)
     return None
 
@@ -192,6 +203,7 @@ class Emulator(Borrowed):
             raise ControllerError(
                 f"an Android device needs an .apk, not {app.path or app.url}"
             )
+
         before = await self._packages()
         printed = await self._tool.ask(
             "install", "-r", "-g", str(app.path), limit_seconds=INSTALL_SECONDS
@@ -200,11 +212,13 @@ class Emulator(Borrowed):
             raise ControllerError(
                 f"{app.path.name} cannot be installed: {last_line(printed)}"
             )
+
         application_id = app.application_id or self._new_one(
             before, await self._packages()
         )
         self._installed.pop(application_id, None)  # move it to the end
         self._installed[application_id] = app.path
+
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
@@ -232,17 +246,20 @@ class Emulator(Borrowed):
     async def terminate(self, application_id: str) -> bool:
         if not await self._runs(application_id):
             return False
+
         await self._shell("am", "force-stop", application_id)
         return True
 
     async def remove(self, application_id: str) -> bool:
         if application_id not in (await self._packages()).values():
             return False
+
         printed = await self._tool.ask("uninstall", application_id)
         if "Success" not in printed:
             raise ControllerError(
                 f"{application_id} cannot be removed: {last_line(printed)}"
             )
+
         self._installed.pop(application_id, None)
         return True
 
@@ -313,6 +330,7 @@ class Emulator(Borrowed):
             raise ControllerError(
                 f"the app was installed, but its package is unknown: new on {self.name} are {new or 'none'}"
             )
+
         return new[0]
 
     async def _activity(self, application_id: str) -> str:
@@ -330,6 +348,7 @@ class Emulator(Borrowed):
             raise ControllerError(
                 f"{application_id} is not installed on {self.name}, or has no launcher activity"
             )
+
         return found
 
     async def _front(self) -> str:
@@ -342,6 +361,7 @@ class Emulator(Borrowed):
     async def _state(self, application_id: str, front: str) -> AppState:
         if application_id == front:
             return AppState.FOREGROUND
+
         return (
             AppState.BACKGROUND
             if await self._runs(application_id)
@@ -356,6 +376,7 @@ class Emulator(Borrowed):
         found = re.search(r"\bcur=(\d+)x(\d+)", printed)
         if found is None:
             raise ControllerError(f"{self.name} does not report the size of its screen")
+
         return int(found[1]), int(found[2])
 
 

@@ -101,11 +101,13 @@ def with_driver(found: Found, appium_home: Path, package: str) -> Found:
     else:
         if not (majors := _other_majors(driver)):
             return replace(found, appium_home=appium_home)
+
         which = f"{package} {driver.get('version', '')} in {appium_home} is for Appium {majors}"
         missing, fix = (
             f"{which}, the local service runs {APPIUM.version}",
             f"appium driver update {name} --unsafe",
         )
+
     return replace(
         found,
         missing="; ".join(filter(None, (found.missing, missing))),
@@ -132,9 +134,11 @@ def usable(
         if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)
     ]
     candidates = without_fallback(fitting)
+
     found = next((one for one in candidates if not one.missing), None)
     if found is None:
         raise _nothing(candidates, platform, wanted)
+
     return found
 
 
@@ -190,12 +194,14 @@ def _one(
             f"deviceIdentifier {identifier!r} is not a running {platform} device: {known}. "
             f"Set it to one of these, to {' or '.join(map(repr, FORCED))} for a device of that kind, or leave it out."
         )
+
     free = next((device for device in wanted if device.udid not in taken), None)
     if free is None:
         busy = ", ".join(device.udid for device in wanted)
         raise BusyError(
             f"every matching {platform} device is in use by another session: {busy}"
         )
+
     return free
 
 
@@ -210,6 +216,7 @@ def _nothing(
         return ControllerError(
             f"deviceIdentifier {wanted!r}: that device is for appium sessions only"
         )
+
     lacking = "; ".join(f"{found.kind}: {found.missing}" for found in availabilities)
     fixes = [found.fix for found in availabilities if found.fix]
     return ControllerError(

@@ -28,6 +28,7 @@ def address_in(base: str, link: str) -> str:
     parts, home = parts_of(link), urlsplit(base)
     if parts.scheme in WEB_SCHEMES and is_within(base, link):
         return link
+
     host = "" if parts.scheme in WEB_SCHEMES else parts.netloc
     path = _folder(home.path) + f"{host}{parts.path}".lstrip("/")
     return urlunsplit((home.scheme, home.netloc, path, parts.query, parts.fragment))
@@ -50,6 +51,7 @@ def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> 
     """
     scheme = parts_of(link).scheme
     owners = [app for app, own in schemes.items() if own == scheme]
+
     undeclared = [app for app, own in schemes.items() if own is None]
     for candidates in (
         owners,
@@ -58,6 +60,7 @@ def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> 
     ):
         if candidates:
             return candidates[0]
+
     known = (
         ", ".join(f"{app} ({own or 'scheme unknown'})" for app, own in schemes.items())
         or "no app is installed"

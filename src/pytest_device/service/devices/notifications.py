@@ -50,24 +50,26 @@ class _Workers:
         match message["method"]:
             case "ServiceWorker.workerRegistrationUpdated":
                 self.registrations |= {
-                    one["registrationId"]: one for one in params["registrations"]
+                    registration["registrationId"]: registration
+                    for registration in params["registrations"]
                 }
             case "ServiceWorker.workerVersionUpdated":
                 self.versions |= {
-                    one["registrationId"]: one
-                    for one in params["versions"]
-                    if one["status"] == "activated"
+                    version["registrationId"]: version
+                    for version in params["versions"]
+                    if version["status"] == "activated"
                 }
             case _:
                 pass
+
         self.changed.set()
 
     def of(self, address: str) -> str | None:
         """Return the ID of the registration with the longest scope that matches a URL."""
         scopes = {
-            name: one["scopeURL"]
-            for name, one in self.registrations.items()
-            if not one["isDeleted"]
+            name: registration["scopeURL"]
+            for name, registration in self.registrations.items()
+            if not registration["isDeleted"]
         }
         fitting = [
             name
@@ -110,12 +112,14 @@ class NotificationCenter:
         """Remove the notifications and reset the permissions of origins."""
         for origin in self._permitted & origins:
             await self._permit(origin, "prompt")
+
         self._permitted -= origins
-        self.subscriptions.forget(*(f"{one}/" for one in origins))
+        prefixes = tuple(f"{origin}/" for origin in origins)
+        self.subscriptions.forget(*prefixes)
         self._shown = {
-            key: one
-            for key, one in self._shown.items()
-            if not one["scope"].startswith(tuple(f"{o}/" for o in origins))
+            key: notification
+            for key, notification in self._shown.items()
+            if not notification["scope"].startswith(prefixes)
         }
 
     async def push(self, target: str, address: str, data: str) -> None:
@@ -127,6 +131,7 @@ class NotificationCenter:
             raise ControllerError(
                 f"a message must have at most {MAX_PAYLOAD_BYTES} bytes"
             )
+
         async with self._working(target, address) as (page, workers, registration):
             await self._worker(page, workers, registration)
             scope = workers.registrations[registration]["scopeURL"]
@@ -137,16 +142,20 @@ class NotificationCenter:
             )
 
     async def receive(
-        self, target: str, one: Subscription, token: str, body: bytes
+        self, target: str, subscription: Subscription, token: str, body: bytes
     ) -> None:
         """Decrypt a message of a sender in the worker that it is for, and deliver it.
 
         Raises PushRefusedError, and ControllerError without the worker.
         """
         coded = base64.urlsafe_b64encode(body).decode().rstrip("=")
-        async with self._working(target, one.scope) as (page, workers, registration):
+        async with self._working(target, subscription.scope) as (
+            page,
+            workers,
+            registration,
+        ):
             session = await self._worker(page, workers, registration)
-            arguments = ", ".join(map(json.dumps, (one.keys, token, coded)))
+            arguments = ", ".join(map(json.dumps, (subscription.keys, token, coded)))
             params = {
                 "expression": f"__pytestDevice.received({arguments})",
                 "awaitPromise": True,
@@ -155,28 +164,31 @@ class NotificationCenter:
             reply = await self._connection.call(
                 "Runtime.evaluate", params, session=session
             )
+
         found: Mapping[str, Any] = reply["result"]["value"]
         if "problem" in found:
             raise PushRefusedError(found["status"], found["problem"])
-        await self.push(target, one.scope, found["data"])
+
+        await self.push(target, subscription.scope, found["data"])
 
     async def answer(
         self, target: str, key: str, action: str | None, text: str | None
     ) -> None:
         """Tap a notification or one of its actions. Raises ControllerError for an unknown action or unexpected text."""
-        one = self._found(key)
+        notification = self._notification(key)
         if action is not None:
-            _check_action(one, action, text)
+            _check_action(notification, action, text)
         elif text is not None:
             raise ControllerError("a tap takes no text: name an action that does")
+
         del self._shown[key]
-        await self._fire(target, "notificationclick", one, action or "", text)
+        await self._fire(target, "notificationclick", notification, action or "", text)
 
     async def dismiss(self, target: str, key: str) -> None:
         """Dismiss a notification as a user would. Raises ControllerError if it is not shown."""
-        one = self._found(key)
+        notification = self._notification(key)
         del self._shown[key]
-        await self._fire(target, "notificationclose", one, "", None)
+        await self._fire(target, "notificationclose", notification, "", None)
 
     def on_event(self, event: Event) -> None:
         """Start handling a request from a page or worker."""
@@ -184,7 +196,7 @@ class NotificationCenter:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _found(self, key: str) -> Mapping[str, Any]:
+    def _notification(self, key: str) -> Mapping[str, Any]:
         if key not in self._shown:
             raise ControllerError(
                 f"no notification {key} in the list, available: {', '.join(self._shown) or 'none'}"
@@ -192,13 +204,15 @@ class NotificationCenter:
         return self._shown[key]
 
     async def _do(self, event: Event) -> None:
-        asked: Mapping[str, Any] = json.loads(event.params["payload"])
+        call: Mapping[str, Any] = json.loads(event.params["payload"])
         value: object = None
+
         # The app can't be shown, but its code must still get a reply.
         with suppress(ControllerError):
-            value = await self._value(asked)
+            value = await self._value(call)
+
         with suppress(ControllerError):  # the page or worker was closed
-            expression = f"__pytestDevice.answer({asked['id']}, {json.dumps(value)})"
+            expression = f"__pytestDevice.answer({call['id']}, {json.dumps(value)})"
             params = {
                 "expression": expression,
                 "contextId": event.params["executionContextId"],
@@ -207,25 +221,26 @@ class NotificationCenter:
                 "Runtime.evaluate", params, session=event.session
             )
 
-    async def _value(self, asked: Mapping[str, Any]) -> object:
-        match asked["what"]:
+    async def _value(self, call: Mapping[str, Any]) -> object:
+        match call["what"]:
             case "show":
-                self._add(asked)
+                self._add(call)
             case "list":
                 return [
-                    one
-                    for one in self._shown.values()
-                    if one["scope"] == asked["scope"]
+                    notification
+                    for notification in self._shown.values()
+                    if notification["scope"] == call["scope"]
                 ]
             case "close":
-                self._shown.pop(asked["key"], None)
+                self._shown.pop(call["key"], None)
             case "open":
-                await self._show(asked["url"])
+                await self._show(call["url"])
             case "permission":
-                await self._permit(asked["origin"], "granted")
+                await self._permit(call["origin"], "granted")
                 return "granted"
             case _:
-                return self.subscriptions.answer(asked)
+                return self.subscriptions.answer(call)
+
         return None
 
     async def _permit(self, origin: str, setting: str) -> None:
@@ -235,18 +250,21 @@ class NotificationCenter:
             {**_PERMISSION, "setting": setting, "origin": origin},
         )
 
-    def _add(self, asked: Mapping[str, Any]) -> None:
-        tag, scope = asked["options"].get("tag"), asked["scope"]
-        for key, one in list(self._shown.items()):
+    def _add(self, call: Mapping[str, Any]) -> None:
+        tag, scope = call["options"].get("tag"), call["scope"]
+        for key, notification in list(self._shown.items()):
             if (
-                tag and (one["options"].get("tag"), one["scope"]) == (tag, scope)
+                tag
+                and (notification["options"].get("tag"), notification["scope"])
+                == (tag, scope)
             ) or len(self._shown) >= MOST_SHOWN:
                 del self._shown[key]
+
         key = str(next(self._keys))
         self._shown[key] = {
             "key": key,
-            "title": asked["title"],
-            "options": asked["options"],
+            "title": call["title"],
+            "options": call["options"],
             "scope": scope,
         }
 
@@ -254,19 +272,24 @@ class NotificationCenter:
         self,
         target: str,
         event: str,
-        one: Mapping[str, Any],
+        notification: Mapping[str, Any],
         action: str,
         text: str | None,
     ) -> None:
-        async with self._working(target, one["scope"]) as (page, workers, registration):
+        async with self._working(target, notification["scope"]) as (
+            page,
+            workers,
+            registration,
+        ):
             session = await self._worker(page, workers, registration)
             arguments = ", ".join(
-                json.dumps(value) for value in (event, one, action, text)
+                json.dumps(value) for value in (event, notification, action, text)
             )
             params = {
                 "expression": f"__pytestDevice.answered({arguments})",
                 "awaitPromise": True,
             }
+
             reply = await self._connection.call(
                 "Runtime.evaluate", params, session=session
             )
@@ -288,6 +311,7 @@ class NotificationCenter:
         workers = _Workers()
         page = await self._attach(target)
         self._connection.divert(page, workers.take)
+
         try:
             await self._connection.call("ServiceWorker.enable", session=page)
             missing = (
@@ -312,6 +336,7 @@ class NotificationCenter:
             await self._connection.call(
                 "ServiceWorker.startWorker", scope, session=page
             )
+
         target = await _until(
             workers,
             lambda: workers.running(registration),
@@ -329,6 +354,7 @@ class NotificationCenter:
                 "Runtime.evaluate", {"expression": SCRIPT}, session=session
             )
             self._workers[target] = session
+
         return self._workers[target]
 
     async def _attach(self, target: str) -> str:
@@ -339,6 +365,7 @@ class NotificationCenter:
                 ]
             )
             self._connection.divert(self._root, lambda _message: None)
+
         how = {"targetId": target, "flatten": True}
         return str(
             (
@@ -361,13 +388,19 @@ async def _until(
             while (found := find()) is None:
                 workers.changed.clear()
                 await workers.changed.wait()
+
             return found
     except TimeoutError:
         raise ControllerError(missing) from None
 
 
-def _check_action(one: Mapping[str, Any], action: str, text: str | None) -> None:
-    actions = {known["action"]: known for known in one["options"].get("actions", [])}
+def _check_action(
+    notification: Mapping[str, Any], action: str, text: str | None
+) -> None:
+    actions = {
+        offered["action"]: offered
+        for offered in notification["options"].get("actions", [])
+    }
     if action not in actions:
         raise ControllerError(
             f"the notification has no action {action}, available: {', '.join(actions) or 'none'}"

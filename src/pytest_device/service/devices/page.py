@@ -166,9 +166,11 @@ class Page:
         async with self._going:
             await self.leave_dialog()
             self._is_settled.clear()
+
             reply = await self._navigated(url)
             if reason := reply.get("errorText"):
                 raise ControllerError(f"{_shown(url)} cannot be opened: {reason}")
+
             if "loaderId" in reply:  # otherwise only the fragment changes
                 await self._loaded(url)
                 if is_touched:
@@ -181,6 +183,7 @@ class Page:
             await self.call(
                 "Page.removeScriptToEvaluateOnNewDocument", {"identifier": before}
             )
+
         reply = await self.call(
             "Page.addScriptToEvaluateOnNewDocument", {"source": script}
         )
@@ -195,6 +198,7 @@ class Page:
         except ControllerError:
             await self.call("Runtime.terminateExecution")
             await self._forget_visit(LOAD_SECONDS)
+
         await self.go(url, is_touched=False)
         await self.call("Page.resetNavigationHistory")
 
@@ -216,6 +220,7 @@ class Page:
             await self.call(
                 "Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"}
             )
+
         cookies = await self.call("Network.getCookies", {"urls": list(origins)})
         for cookie in cookies["cookies"]:
             which = {name: cookie[name] for name in ("name", "domain", "path")}
@@ -229,8 +234,10 @@ class Page:
                 # would fall beside what it aims at.
                 async with self._connection.without_input():
                     screenshot = await self._captured()
+
                 if screenshot:
                     return screenshot
+
         raise ControllerError("no screenshot of the page: it navigated each time")
 
     async def rotate(self, screen: Screen) -> None:
@@ -243,6 +250,7 @@ class Page:
         if self._dialog is not None:
             await self._close_dialog(accept=True)
             return
+
         for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
             await self.call(
                 "Input.dispatchTouchEvent", {"type": kind, "touchPoints": points}
@@ -273,6 +281,7 @@ class Page:
             raise ControllerError(
                 f"{_shown(url)} was not loaded within {LOAD_SECONDS:g} s"
             ) from error
+
         if self._crash:
             raise ControllerError(f"{_shown(url)} was not loaded: {self._crash}")
 
@@ -283,8 +292,10 @@ class Page:
         """
         if self._dialog is not None:
             return
+
         self._is_settled.clear()
         expression = "new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(shown)))"
+
         showing = self.call(
             "Runtime.evaluate", {"expression": expression, "awaitPromise": True}
         )
@@ -292,6 +303,7 @@ class Page:
             self._is_settled, showing, limit_seconds=_PATIENCE_SECONDS
         ) as tasks:
             pass  # a dialog opened, or another page loads
+
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _navigated(self, url: str) -> Mapping[str, Any]:
@@ -302,6 +314,7 @@ class Page:
         ):
             if not navigating.done():
                 await self.leave_dialog()
+
             return await navigating
 
     async def _forget_visit(self, limit_seconds: float) -> None:

@@ -36,6 +36,7 @@ class Profile:
                 "userAgent": self._safari(),
                 "platform": "iPad" if self.is_tablet else "iPhone",
             }
+
         major = browser_version.partition(".")[0]
         return {
             "userAgent": _ANDROID.format(
@@ -141,9 +142,11 @@ def find_profile(platform: Platform, identifier: str | None) -> Profile:
     phones = [profile for profile in PROFILES if profile.platform is platform]
     if identifier is None:
         return phones[0]
+
     for profile in phones:
         if plain(identifier) in map(plain, (profile.name, *profile.aliases)):
             return profile
+
     known = ", ".join(profile.name for profile in phones)
     raise RequestError(
         f"deviceIdentifier {identifier!r} is not an {platform} phone that the local browser can emulate: "

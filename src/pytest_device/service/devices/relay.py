@@ -68,6 +68,7 @@ class _Relay:
         """Answer a request for the list of targets; return None to accept a connection to one."""
         if why := _refusal(client, request):
             return client.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
+
         base = f"ws://{request.headers['Host']}/devtools"
         match request.path.partition("?")[0].rstrip("/").split("/"):
             case ["", "json", "version"]:
@@ -92,10 +93,12 @@ class _Relay:
         ]
         client = _Client(self._connection, root, self._hidden)
         sending = asyncio.create_task(client.send(websocket))
+
         try:
             path = websocket.request.path if websocket.request else ""
             if "/page/" in path:
                 await client.narrow(path.rpartition("/")[2])
+
             async for text in websocket:
                 client.forward(json.loads(text))
         except (ConnectionClosed, ControllerError, ValueError):
@@ -103,6 +106,7 @@ class _Relay:
         finally:
             sending.cancel()
             client.close()
+
             with suppress(ControllerError):
                 await self._connection.call(
                     "Target.detachFromTarget", {"sessionId": root}
@@ -185,6 +189,7 @@ class _Client:
         """Note a browser context that the program made; leave pages in such ones out of a list."""
         if method == "Target.createBrowserContext" and result:
             self._hidden.add(result["browserContextId"])
+
         if method == "Target.getTargets" and result:
             result["targetInfos"] = [
                 target
@@ -212,6 +217,7 @@ class _Client:
                 self._connection.divert(session, None)
             case _:
                 pass
+
         if event["sessionId"] == self._main:
             self._outgoing.put_nowait(_without_session(event))
         elif event["sessionId"] != self._root:
@@ -230,6 +236,7 @@ def _json(client: ServerConnection, value: object) -> Response:
     response = client.respond(http.HTTPStatus.OK, json.dumps(value))
     del response.headers["Content-Type"]
     response.headers["Content-Type"] = "application/json; charset=UTF-8"
+
     return response
 
 
@@ -239,6 +246,7 @@ def _refusal(client: ServerConnection, request: Request) -> str | None:
         request.headers.get("Host", "")
     ):
         return "web pages are refused"
+
     return (
         None
         if is_permitted(client.remote_address, client.local_address)

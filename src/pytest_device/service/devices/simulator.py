@@ -46,23 +46,28 @@ async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Fo
     xcrun = shutil.which("xcrun", path=environ.get("PATH", ""))
     if xcrun is None:
         return Found(KIND, missing="xcrun is not on PATH", fix=_FIX)
+
     query = _ALL if preference.simulator else _LIST
     command = f"xcrun {' '.join(query)}"
+
     try:
         printed = await ask([xcrun, *query], environ=environ)
         devices = parse(printed)
+
         if preference.simulator:
             return _named(
                 preference.simulator, parse(printed, booted=False), devices, Path(xcrun)
             )
     except (ConfigError, ValueError, KeyError) as error:
         return Found(KIND, missing=f"{command}: {error}", fix=_FIX)
+
     if not devices:
         return Found(
             KIND,
             missing=f"{command} lists no booted simulator",
             fix="xcrun simctl boot 'iPhone 16'",
         )
+
     return Found(KIND, devices, Path(xcrun))
 
 
@@ -81,8 +86,10 @@ def _named(
             missing=missing,
             fix="name one that it lists, or create it: xcrun simctl create",
         )
+
     if up := [one for one in fitting if one in booted]:
         return Found(KIND, up[-1:], xcrun)
+
     return Found(KIND, program=xcrun, to_start=fitting[-1].udid)
 
 
@@ -143,9 +150,11 @@ class Simulator(Borrowed):
             raise ControllerError(
                 f"a simulator needs an .app directory, not {app.path or app.url}"
             )
+
         application_id = app.application_id or _bundle_id(app.path / "Info.plist")
         await self._simctl("install", str(app.path), limit_seconds=INSTALL_SECONDS)
         self._installed[application_id] = app.path
+
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
@@ -163,6 +172,7 @@ class Simulator(Borrowed):
     async def terminate(self, application_id: str) -> bool:
         if application_id not in await self._running():
             return False
+
         await self._simctl("terminate", application_id)
         return True
 
@@ -171,6 +181,7 @@ class Simulator(Borrowed):
             "simctl", "get_app_container", self.name, application_id
         ):
             return False
+
         await self._simctl("uninstall", application_id)
         self._installed.pop(application_id, None)
         return True
@@ -183,6 +194,7 @@ class Simulator(Borrowed):
                 raise ControllerError(
                     f"the state of {name} cannot be cleared: this session did not install it"
                 )
+
             await self.remove(name)
             await self.install(App(path=path, application_id=name))
 
@@ -229,6 +241,7 @@ class Simulator(Borrowed):
     def _state(self, application_id: str, running: frozenset[str]) -> AppState:
         if application_id not in running:
             return AppState.NOT_RUNNING
+
         return (
             AppState.FOREGROUND
             if application_id == self._front

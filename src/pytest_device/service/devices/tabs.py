@@ -73,6 +73,7 @@ class Tabs:
         await self._connection.call("Target.setAutoAttach", how)
         await self._open()
         await asyncio.gather(*self._tasks)
+
         if self._crash.done():
             raise ControllerError(self._crash.result())
 
@@ -98,6 +99,7 @@ class Tabs:
                 page.on_event(method, event.params)
                 self.console.on_event(method, event.params)
                 self._note(method, event.params)
+
                 if method == "Page.javascriptDialogClosed":
                     self._begin(self._turn(page))
             case _:
@@ -124,6 +126,7 @@ class Tabs:
         await self.uncover()
         for page in list(self._pages.values())[1:]:
             await self._close(page)
+
         # A program that attaches to a page with an open dialog can't see or close it.
         await (await self.main()).leave_dialog()
 
@@ -131,12 +134,15 @@ class Tabs:
         """Hide all pages, and open another one in front of them, unless it is already open."""
         if self._covered:
             return
+
         try:
             for page in await self._open():
                 # A dialog stops the page, too.
                 if page.dialog_type is None:
                     await page.hide()
+
                 self._covered.append(page)
+
             self._cover = await self._another()
             await self._cover.go(url)
         except ControllerError:
@@ -149,6 +155,7 @@ class Tabs:
         cover, self._cover = self._cover, None
         if cover is not None:
             await self._close(cover)
+
         for page in covered:
             # One with a dialog was not hidden, see `cover`.
             if page in self._pages.values() and page.dialog_type is None:
@@ -177,6 +184,7 @@ class Tabs:
         """Cancel the tasks in progress."""
         for task in self._tasks:
             task.cancel()
+
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -189,6 +197,7 @@ class Tabs:
     def _note(self, method: str, params: Mapping[str, Any]) -> None:
         if method != "Page.frameNavigated":
             return
+
         address: str = params["frame"]["url"]
         if urlsplit(address).scheme in WEB_SCHEMES:
             self.visited.add(origin_of(address))
@@ -198,6 +207,7 @@ class Tabs:
         context = str(info.get("browserContextId", ""))
         if not self._contexts:
             self._contexts.add(context)  # of the page that the browser starts with
+
         if context in self._contexts:
             self._add(session, info["targetId"])
         else:
@@ -247,6 +257,7 @@ class Tabs:
             reply = await self._connection.call("Target.createBrowserContext")
             self._own_context = str(reply["browserContextId"])
             self._contexts.add(self._own_context)
+
         return self._own_context
 
     async def _close(self, page: Page) -> None:
@@ -275,10 +286,12 @@ class Tabs:
         )
         if page is None:
             return
+
         if urlsplit(await page.address()).scheme not in _HOME_SCHEMES:
             self.crash = crash
         elif page is not self._cover:
             self._fail(crash)
+
         self.console.add_crash(crash)
         page.on_crash(crash)
         await self._close(page)
@@ -302,6 +315,7 @@ class Tabs:
             raise ControllerError(
                 f"the browser had no page within {LIMIT_SECONDS:g} s"
             ) from error
+
         return list(self._pages.values())
 
 
@@ -312,6 +326,7 @@ async def tabs_of(
     """Emulate the phone on the pages of a browser. Raises ControllerError."""
     tabs = Tabs(connection, Screen(profile))
     connection.on_event = tabs.on_event
+
     try:
         await tabs.attach()
         yield tabs

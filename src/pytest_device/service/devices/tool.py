@@ -44,6 +44,7 @@ class Tool:
             await self.ask(*command)
         except ControllerError:
             return False
+
         return True
 
 
@@ -87,6 +88,7 @@ class Borrowed(ABC):
     async def ended(self) -> str:
         while await self._tool.succeeds(*self._alive):  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(POLL_SECONDS)
+
         return self._gone
 
     async def release(self) -> None:

@@ -53,32 +53,41 @@ class Subscriptions:
         self.url = ""
         self._all: dict[str, Subscription] = {}
 
-    def answer(self, asked: Mapping[str, Any]) -> object:
+    def answer(self, call: Mapping[str, Any]) -> object:
         """Respond to a page or worker: return its subscription, a new one, or whether it has ended one."""
-        scope = str(asked["scope"])
-        known = next((one for one in self._all.values() if one.scope == scope), None)
-        match asked["what"]:
-            case "subscribe":
-                made = Subscription(secrets.token_urlsafe(16), scope, asked["keys"])
-                self._end(known)
-                self._all[made.id] = made
-                return self._shown(made)
-            case "unsubscribe":
-                self._end(known)
-                return known is not None
-            case _:
-                return known and self._shown(known)
+        scope = str(call["scope"])
+        current = next(
+            (
+                subscription
+                for subscription in self._all.values()
+                if subscription.scope == scope
+            ),
+            None,
+        )
 
-    def _end(self, one: Subscription | None) -> None:
-        if one:
-            del self._all[one.id]
+        match call["what"]:
+            case "subscribe":
+                new = Subscription(secrets.token_urlsafe(16), scope, call["keys"])
+                self._end(current)
+                self._all[new.id] = new
+
+                return self._shown(new)
+            case "unsubscribe":
+                self._end(current)
+                return current is not None
+            case _:
+                return current and self._shown(current)
+
+    def _end(self, subscription: Subscription | None) -> None:
+        if subscription:
+            del self._all[subscription.id]
 
     def forget(self, *scopes: str) -> None:
         """End the subscriptions of scopes that start with one of the given ones."""
         self._all = {
-            name: one
-            for name, one in self._all.items()
-            if not one.scope.startswith(scopes)
+            name: subscription
+            for name, subscription in self._all.items()
+            if not subscription.scope.startswith(scopes)
         }
 
     def accepted(
@@ -87,21 +96,24 @@ class Subscriptions:
         """Return the subscription of a message and its sender's signed token. Raises PushRefusedError."""
         if name not in self._all:
             raise PushRefusedError(410, "the subscription has ended")
+
         _check_message(headers, body)
-        one = self._all[name]
+        subscription = self._all[name]
+
         token, key = _credentials(headers.get("authorization", ""))
-        if key != one.sender:
+        if key != subscription.sender:
             raise PushRefusedError(
                 403, "k is not the applicationServerKey of the subscription"
             )
-        _check_token(token, "/".join(self.url.split("/")[:3]), now)
-        return one, token
 
-    def _shown(self, one: Subscription) -> Mapping[str, str]:
+        _check_token(token, "/".join(self.url.split("/")[:3]), now)
+        return subscription, token
+
+    def _shown(self, subscription: Subscription) -> Mapping[str, str]:
         names = ("p256dh", "auth", "key")
         return {
-            "endpoint": f"{self.url}/{one.id}",
-            **{name: one.keys[name] for name in names},
+            "endpoint": f"{self.url}/{subscription.id}",
+            **{name: subscription.keys[name] for name in names},
         }
 
 
@@ -125,11 +137,12 @@ def _check_message(headers: Mapping[str, str], body: bytes) -> None:
 
 
 def _credentials(header: str) -> tuple[str, str]:
-    found = _VAPID.fullmatch(header)
-    given = dict(_PARAMETER.findall(found[1])) if found else {}
-    if given.keys() != {"t", "k"}:
+    match = _VAPID.fullmatch(header)
+    parameters = dict(_PARAMETER.findall(match[1])) if match else {}
+    if parameters.keys() != {"t", "k"}:
         raise PushRefusedError(401, "Authorization must be: vapid t=TOKEN, k=KEY")
-    return given["t"], given["k"].rstrip("=")
+
+    return parameters["t"], parameters["k"].rstrip("=")
 
 
 def _check_token(token: str, origin: str, now: float) -> None:
@@ -142,6 +155,7 @@ def _check_token(token: str, origin: str, now: float) -> None:
         raise PushRefusedError(
             403, "t must be a JSON Web Token with aud and exp"
         ) from None
+
     if audience != origin:
         raise PushRefusedError(403, f"aud must be {origin}")
     if not now < expires <= now + _DAY_SECONDS:
