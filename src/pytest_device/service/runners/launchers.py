@@ -114,6 +114,7 @@ class Launcher:
             is_up = (token or not self.notes) and await _answers(
                 listener, *self.alive, token
             )
+
             return token if is_up else None
 
         token = await program.ready(answered, self.boot_limit_seconds)
@@ -151,16 +152,20 @@ class Launcher:
         }
         title = self.project.node.program
         service = urlsplit(context.device_url)
+
         is_bridged = isolation.is_bridged(service.hostname or "")
         if port is not None and not is_bridged:
             why = f"the service listens on {service.hostname}, not on {HOST}"
             if context.requires_isolation:
                 raise ControllerError(isolation.required(why))
+
             context.note(f"{isolation.OPEN}: {why}")
+
         if port is None or not is_bridged:
             return listener, await context.workspace.start(
                 title, command, environ=environ, output=output
             )
+
         bridges = [port, service.port or 0]
         program = await isolation.start(
             context.workspace,
@@ -202,11 +207,14 @@ def _prepare_home(home: Path, context: LaunchContext, device: Facts) -> None:
     # writes it, and the installed programs may be read-only.
     if device.tools.appium_home:
         return
+
     if device.tools.debugging_port is None:
         link = home / "node_modules" / _FAKE_DRIVER
         link.parent.mkdir(parents=True)
         link.symlink_to(context.toolchain.package(_FAKE_DRIVER))
+
         return
+
     ours = home / "node_modules" / _OUR_NAME
     # Copied, because Node.js resolves imports from a file's real path.
     shutil.copytree(
@@ -222,6 +230,7 @@ def _device_environ(context: LaunchContext, device: Facts) -> Mapping[str, str]:
     """Return the variables that our driver needs to find the device, see its README."""
     if device.tools.debugging_port is None:
         return device.tools.environ
+
     return {
         **device.tools.environ,
         "PYTEST_DEVICE_DEVICE_URL": context.device_url,
@@ -266,6 +275,7 @@ def _agent_browser(
     (managed / "manifest.json").write_text(
         json.dumps({"package": _BROWSER, "version": _BROWSER_VERSION})
     )
+
     return {
         "PYTEST_DEVICE_AGENT_BROWSER": str(
             context.toolchain.package(_BROWSER) / "bin/agent-browser.js"
@@ -295,6 +305,7 @@ async def _answers(
     """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
     if not listener.exists():  # noqa: ASYNC240  # fast, where a client for each attempt is not
         return False
+
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with httpx.AsyncClient(
         transport=over_socket(listener), timeout=_ANSWER_SECONDS

@@ -108,4 +108,5 @@ def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
     chosen = {
         name: value for name, value in environ.items() if name.upper() in passed_on
     }
+
     return {**chosen, "NO_PROXY": direct, "no_proxy": direct}

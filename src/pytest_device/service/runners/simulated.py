@@ -78,6 +78,7 @@ class SimulatedRunner(Runner):
                     record, controller, {"webPreviewUrl": f"{preview}/preview"}
                 )
             )
+
         return record
 
     def routes(self) -> Sequence[Route]:
