@@ -49,9 +49,11 @@ def unpack(
     by_ratio = max(limits.free_bytes, limits.ratio * archive.stat().st_size)
     writing = _Writing(directory, limits, min(by_ratio, limits.total_bytes), ended)
     most_bytes = writing.most_bytes + _TAR_NOTES * limits.files
+
     with reading():
         for entry in entries(archive, most_bytes=most_bytes, ended=ended):
             writing.add(entry)
+
         writing.link()
 
 
@@ -79,6 +81,7 @@ class _Writing:
         check_needed(self._ended)
         self._count_name()
         path = self._path(entry.name)
+
         match entry.kind:
             case Kind.DIRECTORY:
                 self._make(path)
@@ -96,8 +99,10 @@ class _Writing:
         """Create the links; each must lead to a file in the directory."""
         for path, _ in self._links:
             self._make(path.parent)
+
         for path, target in self._links:
             path.symlink_to(target)
+
         root = os.path.realpath(self._directory)
         for path, target in self._links:
             if (
@@ -117,6 +122,7 @@ class _Writing:
             raise ArchiveError(
                 f"has directories nested deeper than {self._limits.depth}"
             )
+
         return path
 
     def _make(self, directory: Path) -> None:
@@ -135,6 +141,7 @@ class _Writing:
     def _write(self, path: Path, entry: Entry, stream: IO[bytes]) -> None:
         self._make(path.parent)
         mode = 0o700 if entry.executable else 0o600
+
         try:
             descriptor = os.open(
                 path,
@@ -143,6 +150,7 @@ class _Writing:
             )
         except FileExistsError:
             raise ArchiveError(f"has {shown(entry.name)} twice") from None
+
         with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor is not a path
             while chunk := stream.read(CHUNK_BYTES):
                 self._count(len(chunk))
@@ -152,6 +160,7 @@ class _Writing:
         self._bytes += size
         if self._bytes > self.most_bytes:
             raise too_large(self.most_bytes)
+
         check_needed(self._ended)
 
     def _count_name(self) -> None:

@@ -58,6 +58,7 @@ class Builds:
             raise ControllerError(
                 f"buildId {build_id}: no such build in {self.directory}; {self._known()}"
             )
+
         return _build(found / METADATA, platform)
 
     def client(self, platform: Platform, sdk_version: str | None) -> str:
@@ -75,6 +76,7 @@ class Builds:
             raise ControllerError(
                 f"vendorGo: no development clients are listed: write {path}, for example {example}"
             )
+
         return _client(
             path,
             _texts(_object(path).get(platform, {}), f"{path}: {platform}"),
@@ -92,6 +94,7 @@ class Builds:
             build = self.build(client, platform) if is_uuid(client) else App(url=client)
         except ControllerError:
             return None
+
         return build.path.absolute().as_uri() if build.path else build.url
 
     def _directory(self, asked: str) -> Path:
@@ -104,6 +107,7 @@ class Builds:
             raise ControllerError(
                 f"{asked}: the directory of builds, {self.directory}, does not exist"
             )
+
         return self.directory
 
     def _known(self) -> str:
@@ -125,20 +129,24 @@ def _build(path: Path, platform: Platform) -> App:
         raise ControllerError(
             f"{path}: unknown key {min(unknown)!r}: the keys are {', '.join(_KEYS)}"
         )
+
     if fields.get("platform", platform) != platform:
         wanted = " or ".join(Platform)
         raise ControllerError(
             f"{path}: this build is for {fields['platform']!r}, not {platform} (platform is {wanted})"
         )
+
     if ("archive" in fields) == ("webUrl" in fields):
         raise ControllerError(
             f"{path}: set either archive, the name of a file next to it, or webUrl"
         )
+
     archive, url = fields.get("archive"), fields.get("webUrl")
     if url and not _is_web_url(url):
         raise ControllerError(
             f"{path}: webUrl must be the http:// or https:// URL of a web app"
         )
+
     return App(
         _beside(path, archive) if archive is not None else None,
         url,
@@ -153,11 +161,13 @@ def _beside(path: Path, archive: str) -> Path:
         raise ControllerError(
             f"{path}: archive {archive!r} must be the name of a file or directory next to {METADATA}"
         )
+
     found = path.parent / name
     if not found.exists():
         raise ControllerError(
             f"{path}: archive {archive!r} does not exist: put it next to {METADATA}"
         )
+
     return found
 
 
@@ -166,10 +176,12 @@ def _client(
 ) -> str:
     version = sdk_version or versions.get(CURRENT)
     known = sorted(versions.keys() - {CURRENT})
+
     if version is None:
         raise ControllerError(
             f"vendorGo: {path} has no {CURRENT!r} version for {platform}; it has {_listed(known)}"
         )
+
     client = versions.get(version) if version != CURRENT else None
     if client is None:
         raise ControllerError(
@@ -179,6 +191,7 @@ def _client(
         raise ControllerError(
             f"{path}: {platform} {version} must be the UUID of a build or an http(s) URL"
         )
+
     return client
 
 
@@ -191,17 +204,21 @@ def _object(path: Path) -> Mapping[str, object]:
         ) from error
     except (ValueError, RecursionError) as error:
         raise ControllerError(f"{path} is not JSON: {error}") from error
+
     if not isinstance(fields, dict):
         raise ControllerError(f"{path} must hold a JSON object")
+
     return cast("dict[str, object]", fields)
 
 
 def _texts(fields: object, where: str) -> Mapping[str, str]:
     if not isinstance(fields, dict):
         raise ControllerError(f"{where} must be a JSON object")
+
     for key, value in cast("dict[str, object]", fields).items():
         if not isinstance(value, str) or not value.strip():
             raise ControllerError(f"{where}: {key} must be a non-blank string")
+
     return cast("dict[str, str]", fields)
 
 
@@ -210,6 +227,7 @@ def _is_web_url(text: str) -> bool:
         parts = urlsplit(text)
     except ValueError:
         return False
+
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 

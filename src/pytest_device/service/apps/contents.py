@@ -69,6 +69,7 @@ async def app_of(
     reading = asyncio.ensure_future(
         asyncio.to_thread(_app_of, path, title, need, directory, limits, ended)
     )
+
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:
@@ -94,6 +95,7 @@ def _app_of(
             return _fitting(
                 App(path=_named_apk(path, directory)), Form.APK, title, need
             )
+
         unpacked = Path(tempfile.mkdtemp(prefix="app-", dir=directory))
         unpack(path, unpacked, limits=limits, ended=ended.is_set)
         return _in_directory(unpacked, title, need, _stem(path.name))
@@ -111,10 +113,12 @@ def _is_apk(path: Path, title: str) -> bool:
         raise ControllerError(
             f"{title} is neither a zip nor a tar (gzipped or not): {_beginning(path)}"
         )
+
     names = names_at_top(path) if form == "zip" else frozenset[str]()
     for name, found in _OF_OTHERS.items():
         if name in names:
             raise ControllerError(f"{title} is {found}")
+
     return _APK_SIGN in names
 
 
@@ -122,6 +126,7 @@ def _named_apk(path: Path, directory: Path) -> Path:
     """Return a path that adb accepts: it checks the suffix."""
     if path.suffix == ".apk":
         return path
+
     named = Path(tempfile.mkdtemp(prefix="app-", dir=directory), "app.apk")
     named.symlink_to(path)
     return named
@@ -130,6 +135,7 @@ def _named_apk(path: Path, directory: Path) -> Path:
 def _beginning(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(32)
+
     return (
         f"it starts with {head.decode(errors='replace')!a}" if head else "it is empty"
     )
@@ -145,6 +151,7 @@ def _in_directory(directory: Path, title: str, need: Need, stem: str) -> App:
             title,
             need,
         )
+
     wanted = need.what.partition(": ")[2]
     raise ControllerError(
         f"{title} has no app: neither an .app directory nor an {INDEX} at its top level; {wanted}"
@@ -167,6 +174,7 @@ def _simulator_build(directory: Path) -> Path | None:
         for path in (directory, *tops, *inner)
         if path.suffix == ".app" and (path / "Info.plist").is_file()
     ]
+
     return found[0] if len(found) == 1 else None
 
 
@@ -191,6 +199,7 @@ def _named_by_manifest(directory: Path) -> str | None:
     for path in (directory / name for name in _MANIFESTS):
         if path.is_file() and path.stat().st_size <= _MANIFEST_BYTES:
             return _name_in(path.read_bytes())
+
     return None
 
 
@@ -199,6 +208,7 @@ def _name_in(manifest: bytes) -> str | None:
         fields: object = json.loads(manifest)
     except (ValueError, RecursionError):  # browsers ignore an invalid manifest, too
         return None
+
     named = cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
     names = (named.get(key) for key in ("id", "name"))
     return next(

@@ -47,6 +47,7 @@ async def download(url: str, directory: Path, *, bounds: Bounds, note: Log) -> P
     """
     path = Path(tempfile.mkdtemp(prefix="download-", dir=directory), _file_name(url))
     started = time.monotonic()
+
     try:
         async with asyncio.timeout(bounds.seconds), _reply(url, bounds) as reply:
             _check(reply, bounds)
@@ -66,6 +67,7 @@ async def download(url: str, directory: Path, *, bounds: Bounds, note: Log) -> P
         raise ControllerError(
             f"{shown(url)} cannot be saved: {error.strerror or error}"
         ) from error
+
     seconds = time.monotonic() - started
     note(
         f"downloaded {shown(url)} in {seconds:.1f} s: {size / _MEGABYTE:.1f} MB, sha256 {digest}"
@@ -84,6 +86,7 @@ def shown(url: str) -> str:
 async def _reply(url: str, bounds: Bounds) -> AsyncGenerator[httpx.Response]:
     certificates = httpx.create_ssl_context()
     direct = httpx.AsyncHTTPTransport(verify=certificates)
+
     client = httpx.AsyncClient(
         verify=certificates,
         follow_redirects=True,
@@ -103,6 +106,7 @@ def _check(reply: httpx.Response, bounds: Bounds) -> None:
         raise ControllerError(
             f"{where} returned {reply.status_code} {reply.reason_phrase} (expected an archive)"
         )
+
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in _PAGES:
         raise PageError(
@@ -133,6 +137,7 @@ async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int
                 limit.count(chunk)
             except BodyLimitError:
                 raise _too_large(shown(str(reply.url)), bounds) from None
+
             digest.update(chunk)
             file.write(chunk)
 

@@ -78,8 +78,10 @@ def form_of(archive: Path) -> Form | None:
     """Return the format of an archive based on its content, not its name; None if it is unsupported."""
     with archive.open("rb") as file:
         head = file.read(_HEAD_BYTES)
+
     if head.startswith(_ZIP_MAGIC):
         return "zip"
+
     return (
         "tar"
         if head.startswith(_GZIP_MAGIC) or head[_TAR_MAGIC_AT] == _TAR_MAGIC
@@ -159,6 +161,7 @@ class _Bounded(io.RawIOBase):
         )
         if len(data) > self._at_once:
             raise ArchiveError(f"has more than {self._at_once} bytes of metadata")
+
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -196,6 +199,7 @@ class _Forward(_Bounded):
             raise ArchiveError("is corrupt: it refers back to an earlier position")
         if offset > self._most_bytes:
             raise too_large(self._most_bytes)
+
         return super().seek(offset, whence)
 
 
@@ -211,6 +215,7 @@ def _zip_entries(archive: Path) -> Iterator[Entry]:
                 raise ArchiveError(
                     f"uses an unsupported compression method, number {info.compress_type}"
                 )
+
             with contents.open(info) as stream:
                 yield _zip_entry(info, stream)
 
@@ -225,6 +230,7 @@ def _zip_entry(info: zipfile.ZipInfo, stream: IO[bytes]) -> Entry:
     }
     kind = kinds.get(stat.S_IFMT(mode), Kind.OTHER)
     target = os.fsdecode(stream.read(_LINK_BYTES)) if kind is Kind.LINK else ""
+
     return Entry(info.filename, kind, bool(mode & stat.S_IXUSR), target, stream)
 
 
@@ -249,6 +255,7 @@ def _unzipped(file: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
 def _tar_entry(contents: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
     if member.issparse():
         raise ArchiveError(f"has a sparse file, {shown(member.name)}")
+
     kind = _TAR_KINDS.get(member.type, Kind.OTHER)
     stream = contents.extractfile(member) if kind is Kind.FILE else None
     return Entry(

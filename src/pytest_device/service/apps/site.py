@@ -56,6 +56,7 @@ async def serving(directory: Path) -> AsyncGenerator[str]:
         )
         # The socket's backlog holds earlier connections.
         answering = asyncio.create_task(server.serve([listener]))
+
         try:
             yield f"http://{_HOST}:{listener.getsockname()[1]}"
         finally:
@@ -72,6 +73,7 @@ class _Site(StaticFiles):
             if response is not None:
                 response.headers.update(_FRESH)
                 return response
+
         return PlainTextResponse(
             "no such file in this web build\n", _NOT_FOUND, headers=_FRESH
         )
@@ -82,6 +84,7 @@ class _Site(StaticFiles):
         except HTTPException as error:
             if error.status_code == _NOT_FOUND:
                 return None
+
             headers = (
                 {"Allow": "GET, HEAD"}
                 if error.status_code == _METHOD_NOT_ALLOWED
@@ -90,6 +93,7 @@ class _Site(StaticFiles):
             return PlainTextResponse(
                 f"{error.detail}\n", error.status_code, headers=headers
             )
+
         return None if response.status_code == _NOT_FOUND else response
 
     def file_response(
@@ -103,6 +107,7 @@ class _Site(StaticFiles):
         known = _TYPES.get(PurePosixPath(full_path).suffix.lower())
         if known and isinstance(response, FileResponse):
             response.headers["Content-Type"] = known
+
         return response
 
 

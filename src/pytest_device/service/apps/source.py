@@ -57,6 +57,7 @@ class Sources:
         """Return the app at a path or URL; the URL may also be a running web app."""
         if not where.lower().startswith(("http://", "https://")):
             return await self._read(Path(where), where)
+
         try:
             return await self._fetched(where)
         except PageError:
@@ -75,6 +76,7 @@ class Sources:
             build.application_id or app.application_id,
             build.scheme or app.scheme,
         )
+
         return replace(app, application_id=named, scheme=scheme)
 
     async def _fetched(self, url: str) -> App:
