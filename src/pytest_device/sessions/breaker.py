@@ -171,6 +171,7 @@ class _Circuit:
             return self.cause
         if self.failures < self.limit:
             return Turn.GO if self.failures + len(others) < self.limit else Turn.WAIT
+
         is_half_open = now - self.since >= PAUSE_SECONDS and not others
         return Turn.GO if is_half_open else self.cause
 
@@ -197,6 +198,7 @@ class _OutageCircuit(_Circuit):
     ) -> None:
         if attempt in self.before:
             return
+
         self.failures, self.since, self.before = (
             self.failures + cause.calls,
             now,
@@ -215,6 +217,7 @@ class _OutageCircuit(_Circuit):
             return go
         if self.is_final:
             return self.cause
+
         is_open = self.failures >= self.limit
         pause = OUTAGE_PROBE if is_open else OUTAGE_PAUSES[self.failures - 1]
         left = self.since + pause * self.interval - now
@@ -223,6 +226,7 @@ class _OutageCircuit(_Circuit):
             return self.cause if left > 0 or is_probed else go
         if left > 0:
             return Pause(left, self.cause)
+
         return Turn.WAIT if is_probed else go
 
 
@@ -255,6 +259,7 @@ class LocalBreaker:
             )
             if answer in _GOES:
                 circuit.begin(attempt)
+
             return answer
 
     def ready(self, key: str, attempt: AttemptId) -> None:
@@ -356,6 +361,7 @@ class Permits:
         except BaseException:
             _release(permits)
             raise
+
         return permits
 
     @contextmanager
@@ -406,9 +412,11 @@ class BreakerPermit:
             raise self._failure or NotAttemptedError(
                 answer.text, verdict=answer.verdict, test=answer.test
             )
+
         self.pause = answer if isinstance(answer, Pause) else None
         self._permits.has_worked |= answer is Turn.GO_AGAIN
         self._is_under_way |= answer in _GOES
+
         return self._is_under_way
 
     def ready(self) -> None:
@@ -438,6 +446,7 @@ class BreakerPermit:
             self.may_begin()
         except DeviceError:
             return True
+
         self.release()
         return False
 
@@ -469,6 +478,7 @@ def key_of(request: "BaseModel | None", more: object = None) -> str:
         if request
         else {}
     )
+
     return hashlib.sha256(
         json.dumps([body, more], sort_keys=True, default=repr).encode()
     ).hexdigest()

@@ -92,6 +92,7 @@ class Budget:
                 now - use.began if use.seconds is None else use.seconds
                 for use in self._uses.values()
             )
+
         return (running + named) / _MINUTE
 
     @property

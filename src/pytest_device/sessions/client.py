@@ -147,6 +147,7 @@ class DeviceClient:
             "Accept-Encoding": "identity",  # so that the limit on a reply's size also limits its decoded size
             "User-Agent": "pytest-device",
         }
+
         is_here = is_loopback(urlsplit(self.base_url).hostname or "")
         try:
             http = httpx.Client(
@@ -237,13 +238,16 @@ class DeviceClient:
         <Status.STOPPED: 'stopped'>
         """
         answer = self._stopped(session_id)
+
         for attempts in range(1, retry_policy.ATTEMPTS):
             if _has_ended(answer, session_id):
                 break
             self._sleep(retry_policy.pause_after(attempts, retry_after_of(answer)))
             answer = self._stopped(session_id)
+
         if isinstance(answer, ServiceError):
             raise answer
+
         return answer
 
     def _stopped(self, session_id: UUID | str) -> Session | ServiceError:
@@ -255,6 +259,7 @@ class DeviceClient:
             if _has_ended(answer, session_id)
             else self._tried("get", "GET", path)
         )
+
         return found if _has_ended(found, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
@@ -283,6 +288,7 @@ class DeviceClient:
             self._redactor.add(
                 *(secret for secret in config.secrets() if secret not in public)
             )
+
         return session
 
     def _call(
@@ -301,7 +307,9 @@ class DeviceClient:
                 if not may_repeat(error):
                     raise
                 asked = retry_after_of(error)
+
             self._sleep(retry_policy.pause_after(attempts, asked))
+
         return self._once(operation, method, path, body, seconds)
 
     def _tried(self, operation: str, method: str, path: str) -> Session | ServiceError:
@@ -342,6 +350,7 @@ class DeviceClient:
             {"trace": self._sockets.note},
         )
         silence = max(_SILENCE_SECONDS, seconds)
+
         timeout = httpx.Timeout(_SILENCE_SECONDS, connect=CONNECT_SECONDS, read=silence)
         with self._http.stream(
             method,
@@ -353,10 +362,12 @@ class DeviceClient:
         ) as reply:
             if self._is_networked:
                 check_sent(reply, self.base_url)
+
             self._http.cookies.clear()  # the interface does not use cookies
             asked = retry_policy.retry_after(
                 reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now()
             )
+
             answer, arrived = body_of(operation, reply)
             try:
                 return read_session(operation, reply.status_code, answer, asked)
@@ -376,6 +387,7 @@ class DeviceClient:
                         f"{operation}: the response took longer than {seconds:g} s"
                     )
                     raise TransportError(message, sent=True) from None
+
                 raise self._no_answer(operation, error) from None
 
     def _without_token(self, error: ServiceError) -> None:
@@ -388,6 +400,7 @@ class DeviceClient:
         reason = str(error) or type(error).__name__
         if isinstance(error, _NEVER_SENT):
             return no_answer(operation, self.base_url, reason, sent=False)
+
         return no_answer(
             operation, self.base_url, f"{type(error).__name__}: {reason}", sent=True
         )
@@ -433,8 +446,10 @@ class LocalClient(DeviceClient):
                     .json()
                     .get("data", {})
                 )
+
         if facts.get("failedByRequest"):
             raise ConfigError(str(facts["reason"]))
+
         return session.model_copy(
             update={"reason": facts.get("reason"), "deviceName": facts.get("device")}
         )

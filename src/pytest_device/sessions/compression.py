@@ -21,11 +21,13 @@ def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
     name = encoding.strip().lower()
     if name in _PLAIN:
         return body
+
     if name not in {*_GZIP_NAMES, "deflate"}:
         raise CompressionError(
             f"the response is compressed ({encoding!r}), although the request forbids it",
             b"",
         )
+
     import zlib
 
     forms = (_GZIP,) if name in _GZIP_NAMES else (_ZLIB, _RAW)
@@ -35,13 +37,17 @@ def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
             found = unpacker.decompress(body, most_bytes + 1)
         except zlib.error:
             continue
+
         if len(found) > most_bytes:
             raise CompressionError(
                 f"the decompressed response is larger than {most_bytes} bytes", found
             )
+
         if not unpacker.eof:
             raise CompressionError("the compressed response is truncated", found)
+
         return found
+
     raise CompressionError(
         f"the response is compressed as {name}, but cannot be decompressed", body
     )

@@ -287,10 +287,12 @@ class DeviceSession:
             is_timed_out and had_timed_out
         ):
             return False
+
         self._has_timed_out = is_timed_out or bool(had_timed_out)
         if is_timed_out:
             self.count_from()
             self._start = self._config.permits.new(self._key)  # the next wait
+
         return not (is_timed_out and self._start.is_refused)
 
     def advance(self) -> None:
@@ -303,9 +305,11 @@ class DeviceSession:
                 self._call.pause
             )
             return
+
         if self._has_timed_out and self.state is State.STARTING:
             self._start.may_begin()  # raises where others have timed out as well since
             self._start.release()
+
         try:
             self._step()
             delay = 0.0 if self.is_ready else self._attempt.next_delay()
@@ -315,6 +319,7 @@ class DeviceSession:
                 raise
             self._retry(error)
             return
+
         self.due = self._config.clock() + delay
         if not delay and self.state is State.STARTING:
             self._start.ready()
@@ -328,12 +333,14 @@ class DeviceSession:
             return True
         if self.requirement.attach:
             return self._start.may_begin()
+
         may_begin = False
         try:
             may_begin = self._call.may_begin() and self._start.may_begin()
         finally:
             if not may_begin:
                 self._call.release()
+
         return may_begin
 
     def _note_failure(self, error: DeviceError) -> None:
@@ -402,14 +409,17 @@ class DeviceSession:
                 events.stop_event(of, lambda: client.stop(of.session_id))
             )
             raise
+
         self._conclude(of, answer)
 
     def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
         if isinstance(answer, NotFoundError) and not self._attempt.is_known:
             answer = ServiceError(NEVER_THERE)
+
         event = events.stop_event_of(of, answer)
         if isinstance(event, events.Stopped):
             event = self._with_own_share(event)
+
         self._ends_as = events.end_of(event) or State.ENDED
         self._config.relay.event(event)
         if isinstance(event, events.StopFailed):
@@ -418,9 +428,11 @@ class DeviceSession:
     def _with_own_share(self, event: events.Stopped) -> events.Stopped:
         """Limit the running time of a stopped session to the time that this run had it, by this process's clock."""
         since = self._attempt.taken_over_at  # before that, the time is another run's
+
         if event.running_seconds is not None:
             if since is None:
                 return event
+
             return replace(
                 event,
                 running_seconds=min(
@@ -430,8 +442,10 @@ class DeviceSession:
 
         if since is None:
             since = self.ready_at
+
         if since is None:  # its device was never ready
             return event
+
         mine = self._config.clock() - since
         by_service = event.max_running_seconds
         return replace(
@@ -451,10 +465,12 @@ class DeviceSession:
                 )
                 if is_wasted and not (self.is_over or self.assignment.error):
                     self._config.relay.event(events.Unused(self.ref()))
+
                 if self._start_error and self.state is State.STARTING:
                     self._config.relay.event(
                         events.StartFailed(self.ref(), str(self._start_error))
                     )
+
                 yield
         finally:
             self._end()
@@ -515,6 +531,7 @@ class DeviceSession:
                 self._attempt.record(session)  # its connection details may have changed
         except ServiceError as error:
             return end_error(self.ref(), error)
+
         return end
 
     # Reporting.
@@ -539,10 +556,12 @@ def advance_due(
     first = min(session.due for session in sessions)
     if (delay := first - clock()) > 0:
         sleep(delay)
+
     now = max(clock(), first)  # a suite may have frozen the clock
     due = [session for session in sessions if session.due <= now]
     for session in due:
         session.advance()
+
     return due
 
 
@@ -598,6 +617,7 @@ class _Attempt:
         """Return how many create calls have failed in front of the service, or with a token that has worked."""
         if self.session_id is not None:
             return 0
+
         return (
             max(self._doubt.calls, 1)
             if is_outage(error) or self._contradicts(error)
@@ -629,13 +649,16 @@ class _Attempt:
                 raise NotAttemptedError(
                     cause.text, verdict=cause.verdict, test=cause.test
                 )
+
             self._report_state(
                 "paused",
                 f"waiting {pause.seconds:.0f} s for the next create call: {cause.text}",
             )
             return min(max(pause.seconds, ASK_AGAIN_SECONDS), PAUSE_STEP_SECONDS)
+
         if self.waited < self._policy.timeout_seconds:
             return ASK_AGAIN_SECONDS
+
         raise LeaseTimeoutError(
             f"timed out after {self.waited:.0f} s: another worker is still starting the same device"
         )
@@ -654,6 +677,7 @@ class _Attempt:
         """Give the request a name of its own, once: nothing but its name leads to a session whose response was lost."""
         if self._is_named or self._request.name is None:
             return
+
         self._is_named = True
         self._request = self._request.model_copy(
             update={"name": self._config.distinct_name(self._request.name)}
@@ -666,16 +690,19 @@ class _Attempt:
             raise ConfigError(
                 f"cannot attach to session {self._attach}: {error}"
             ) from error
+
         check_attachable(self._request, session, self._attach)
         self.session, self.session_id = session, str(session.id)
         self.is_known = self._config.permits.has_worked = True
         self._reported = (session.described_status, self._config.clock())
         self._config.relay.event(events.Attached(self.ref()))
+
         return State.STARTING
 
     def _create(self) -> State | None:
         if self._backoff and not self._backoff.is_due(self.waited):
             return None
+
         try:
             left = self._policy.timeout_seconds - self.waited
             self.session = self._as_requested(
@@ -693,10 +720,12 @@ class _Attempt:
                 return State.QUEUED
             self._note_broken(error)
             raise
+
         self._config.permits.has_worked = True
         self._created = self._last_seen = self._config.clock()
         self._reported = (self.session.described_status, self._created)
         self._config.relay.event(events.Created(self.ref()))
+
         return State.STARTING
 
     def _is_asked_again(self, error: BaseException) -> bool:
@@ -705,11 +734,14 @@ class _Attempt:
             error
         ):
             return False
+
         if not (is_outage(error) or self._contradicts(error)):
             return False
+
         text = self._doubt.note(error, self.waited)
         if text is None:
             return False
+
         self._backoff = self._doubt
         self._report_state(str(error), text)
         return True
@@ -718,17 +750,20 @@ class _Attempt:
         """Return whether an error contradicts earlier responses: a token that has worked, a service that was there."""
         if not self._config.permits.has_worked:
             return False
+
         is_unreachable = (
             isinstance(error, TransportError)
             and not error.sent
             and not error.is_run_ending
         )
+
         return is_unreachable or isinstance(error, UnauthorizedError)
 
     def _note_broken(self, error: BaseException) -> None:
         """Report the result of a failed create call: a session, or possibly one with an unknown ID."""
         if self.session_id is None and isinstance(error, UnexpectedReplyError):
             self.session_id = error.session_id
+
         if self.session_id is not None:
             self._config.relay.event(events.Created(self.ref()))
         elif self._config.client.leaves_unknown(error):
@@ -747,6 +782,7 @@ class _Attempt:
                 raise
             self._tolerate(error, self.known)
             return
+
         self.record(session)
         self._is_answered, self._suspicious_since = True, None
 
@@ -756,6 +792,7 @@ class _Attempt:
             raise UnexpectedReplyError(
                 f"get: requested session {self.known.id}, the service returned {session.id}"
             )
+
         self.is_known = True
         # In one spelling.
         self.session = self._as_requested(
@@ -777,6 +814,7 @@ class _Attempt:
             for name in _REQUESTED
             if getattr(session, name) is None
         }
+
         return session.model_copy(update=asked)
 
     def _is_tolerated(self, error: ServiceError) -> bool:
@@ -793,6 +831,7 @@ class _Attempt:
             raise timed_out(
                 known, self.waited, f" ({known.page}). Last response: {error}"
             ) from error
+
         until = self._config.clock() + min(
             retry_after_of(error), RETRY_AFTER_MOST_SECONDS
         )
@@ -807,14 +846,18 @@ class _Attempt:
         """
         if self.session is None:
             return self._backoff.delay(self.waited) if self._backoff else 0.0
+
         booting = self._config.clock() - self._created
         session = self.session = self._completed(self.session)
+
         delay = next_poll(session, self.waited, self._policy, booting)
         if delay is None:
             return self._controller_delay(session)
+
         self._last_seen = self._config.clock()
         if self._is_answered:
             self._report_state(session.described_status)
+
         return max(delay, self._not_before - self._config.clock())
 
     def _completed(self, session: Session) -> Session:
@@ -826,6 +869,7 @@ class _Attempt:
         ):
             self._incomplete_since = None
             return session
+
         now = self._config.clock()
         self._incomplete_since = (
             now if self._incomplete_since is None else self._incomplete_since
@@ -835,6 +879,7 @@ class _Attempt:
             < CAPABILITIES_POLLS * self._policy.poll_interval_seconds
         ):
             return session
+
         self._may_be_incomplete = True
         self._config.relay.event(events.Note(NO_CAPABILITIES))
         return session.completed()
@@ -843,6 +888,7 @@ class _Attempt:
         """Check the controller: a tunnel may come up later than the session, or not at all."""
         if self.ready_at is None or self._checked_since is None:
             self.ready_at, self._checked_since = self._last_seen, self._config.clock()
+
         limit = self._policy.controller_timeout_seconds
         problem = None if limit is None else self._config.problem_of(session)
         if limit is None or problem is None:
@@ -851,14 +897,18 @@ class _Attempt:
                 self.ref(), session.device_name, boot_key, session.boot_seconds
             )
             self._config.relay.event(ready)
+
             # By now the same for all sessions, so that a run reports them once.
             if self._invalid:
                 text = f"ignored unusable fields in the service's sessions: {', '.join(sorted(self._invalid))}"
                 self._config.relay.event(events.Note(text))
+
             return 0.0
+
         if self._config.clock() - self._checked_since >= limit:
             what = f"the session is in progress, but {problem} ({session.page})"
             raise SessionFailedError(what, session_id=str(session.id), url=session.url)
+
         self._report_state(f"in-progress, but {problem}")
         return min(CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
 

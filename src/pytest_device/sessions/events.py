@@ -276,6 +276,7 @@ def masked(event: Event, mask: Callable[[str], str]) -> Event:
     }
     if not isinstance(event, Queued | Note):
         changes["session"] = replace(event.session, url=mask(event.session.url))
+
     return replace(event, **changes)
 
 
@@ -325,27 +326,33 @@ def from_plain(values: Mapping[str, Any]) -> Event:
         raise EventFormatError(
             f"events of version {version!r} are not supported (only {VERSION})"
         )
+
     if (word := given.pop("event", None)) not in _WORDS:
         raise EventFormatError(
             f"unknown event {word!r}: the events are {', '.join(_WORDS)}"
         )
+
     if isinstance(session := given.get("session"), Mapping):
         given["session"] = _built(
             SessionRef, cast("Mapping[str, Any]", session), "session"
         )
+
     return _built(_WORDS[word], given, word)
 
 
 def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
     """Build a value of this kind; fields without a default are required."""
     types = {field.name: field.type for field in fields(kind)}
+
     for name, value in values.items():
         if name not in types:
             raise EventFormatError(
                 f"{word}: unknown field {name!r}: the fields are {', '.join(types)}"
             )
+
         if not _fits(value, types[name]):
             raise EventFormatError(f"{word}: {name} cannot be {value!r}")
+
     try:
         return kind(**values)
     except TypeError as error:

@@ -45,6 +45,7 @@ class Known(NamedTuple):
         )
         facts["page"] = facts.pop("url")
         facts["until"] = self.entry.until or None
+
         return {**facts, "run": self.run.directory.name, "run_alive": self.is_alive}
 
     def lines(self) -> Iterator[str]:
@@ -70,12 +71,14 @@ def opened(state_dir: Path) -> Generator[tuple[list[Known], dict[str, str]]]:
     """
     sessions: list[Known] = []
     damaged: dict[str, str] = {}
+
     with ExitStack() as held:
         for run in past_runs(state_dir):
             is_alive = not held.enter_context(run.claimed())
             entries, broken = run.ledger.read()
             sessions += [Known(entry, run, is_alive) for entry in entries]
             damaged |= broken
+
         yield sessions, damaged
 
 
@@ -111,29 +114,36 @@ class StopResult(Findings):
                     f"may run up to {of.minutes} more minutes",
                 )
                 yield f"not stopped: {of.label} {where}: {detail_of(event)}; {cost}"
+
         for entry in self.unknown:
             yield (
                 f"cannot be stopped: {entry.label} named {entry.name!r}, because the response to its create call was "
                 f"lost; it ends at most {entry.minutes} minutes after its creation at {date_and_time(entry.asked_at)}"
             )
+
         for entry in self.other_services:
             yield f"skipped: {entry.label} {entry.session_id or repr(entry.name)} belongs to {entry.service}"
+
         for session_id in self.unknown_ids:
             yield f"not stopped: session {session_id} is unknown to both the ledger and the service"
+
         for event in self.left_to_other_tokens:
             of = event.session
             yield (
                 f"not stopped: {of.label} {of.url or of.session_id}: {detail_of(event)}; another access token created "
                 f"it: with that token, run pytest-device stop {of.session_id}"
             )
+
         yield from self.damages()
 
     def lines(self) -> Iterator[str]:
         for event in self.stopped:
             if is_proof(event):
                 yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"
+
         if self.already_stopped:
             yield f"{counted(len(self.already_stopped), 'session')} already stopped"
+
         if self.skipped_live:
             yield f"{counted(self.skipped_live, 'session')} of live runs skipped: use --all to stop them"
 
@@ -204,6 +214,7 @@ def stop_known(
             damaged={} if choice.ids else damaged,
         )
         result.add_stops(events, running, account)
+
         return result
 
 
@@ -217,6 +228,7 @@ def _invisible(offered: list[Known], endpoint: Endpoint, account: str) -> list[K
         and not one.entry.is_of(account)
     ]
     found = look_up_sessions(endpoint, [one.entry.session_id for one in warm])
+
     return [one for one in warm if found.get(one.entry.session_id) is None]
 
 

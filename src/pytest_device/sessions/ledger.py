@@ -104,23 +104,28 @@ class Entry(NamedTuple):
             entry = cls(**values)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise DamagedEntryError("it is not an entry of this ledger") from None
+
         if version != _VERSION:
             raise DamagedEntryError(
                 f"its version {version!r} is not supported (only {_VERSION})"
             )
+
         if any(
             type(value) is not (str if kind is Phase else kind)
             for value, kind in zip(entry, cls.__annotations__.values(), strict=True)
         ):
             raise DamagedEntryError("a value has the wrong type")
+
         if entry.state not in RECORDED:
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
+
         if bool(entry.session_id) == (entry.state in WITHOUT_ID) or not _is_id(
             entry.session_id
         ):
             raise DamagedEntryError(
                 f"its state {entry.state!r} contradicts the session ID {entry.session_id!r}"
             )
+
         if not (_NAME.fullmatch(entry.intent) and _NAME.fullmatch(entry.owner)):
             raise DamagedEntryError(
                 f"its intent {entry.intent!r} or owner {entry.owner!r} is not a valid name"
@@ -145,6 +150,7 @@ class Ledger:
             _name_new(draft, self._path(entry.intent))
         finally:
             _unlink(draft)
+
         self._sync()
 
     def write(self, entry: Entry) -> None:
@@ -155,6 +161,7 @@ class Ledger:
         except OSError:
             _unlink(draft)
             raise
+
         self._sync()
 
     def _drafted(self, entry: Entry) -> str:
@@ -172,6 +179,7 @@ class Ledger:
         except OSError:
             _unlink(draft)
             raise
+
         return draft
 
     def keep_warm(self, entry: Entry) -> None:
@@ -188,12 +196,14 @@ class Ledger:
         # Another session's entry, which the move would overwrite.
         if into.holds(intent):
             return False
+
         try:
             os.rename(  # noqa: PTH104
                 self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}"
             )
         except FileNotFoundError:
             return False
+
         return True
 
     def keeps_warm(self, intent: str) -> bool:
@@ -210,6 +220,7 @@ class Ledger:
         Looks twice, since the entry may move from one run to another meanwhile.
         """
         runs = os.path.dirname(self.directory)  # noqa: PTH120
+
         for _ in range(2):
             with suppress(FileNotFoundError):
                 places = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
@@ -219,6 +230,7 @@ class Ledger:
                     for end in (_ENTRY, _WARM_ENTRY)
                 ):
                     return False
+
         return True
 
     def remove(self, intent: str) -> None:
@@ -239,6 +251,7 @@ class Ledger:
         """Return the entries, and the paths of damaged ones with the reason."""
         entries: list[Entry] = []
         damaged: dict[str, str] = {}
+
         for name in sorted(self._names()):
             path = f"{self.directory}/{name}"
             try:
@@ -250,6 +263,7 @@ class Ledger:
                 damaged[path] = str(error)
             else:
                 entries.append(_as_named(entry, is_warm=name.endswith(_WARM_ENTRY)))
+
         return entries, damaged
 
     def _names(self) -> list[str]:
@@ -318,6 +332,7 @@ def time_of(text: str) -> "datetime":
     with suppress(ValueError):
         time = datetime.fromisoformat(text)
         return time if time.tzinfo else time.replace(tzinfo=UTC)
+
     return datetime.fromtimestamp(0, UTC)
 
 

@@ -146,6 +146,7 @@ def next_poll(
                 raise timed_out(
                     session, waited_seconds, f", it is {state} ({session.page}). {hint}"
                 )
+
             return min(policy.delay(booting_seconds), left)
 
 
@@ -163,6 +164,7 @@ def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError
         else ", see the session page for the reason"
     )
     message = f"{what}{why} ({session.page})"
+
     return kind(
         message,
         session_id=str(session.id),
@@ -177,8 +179,10 @@ def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | 
     if isinstance(answer, ServiceError):
         is_gone = isinstance(answer, NotFoundError) and not answer.is_page
         return _lost(SessionStoppedError, of, Gone.status) if is_gone else None
+
     ran = _ran(answer)
     why = f": {answer.reason}" if answer.reason else ""
+
     match answer.status:
         case Status.STOPPED:
             return _lost(SessionStoppedError, of, f"it was stopped{ran}{why}", answer)
@@ -199,6 +203,7 @@ def _ran(session: Session) -> str:
         return f" after {session.running_seconds / 60:.1f} {limit}"
     if session.max_running_seconds is not None:
         return f" within {session.max_running_seconds / 60:.1f} {limit}"
+
     return ""
 
 
@@ -225,6 +230,7 @@ def not_stopped(of: SessionRef, reason: str, base_url: str) -> StopFailedError:
         f"pytest-device stop --url {base_url} {of.session_id}"
     )
     full = f"{message} (session page: {of.url})" if of.url else message
+
     return StopFailedError(full, session_id=of.session_id, url=of.url or None)
 
 
@@ -253,6 +259,7 @@ def check_attachable(request: SessionRequest, session: Session, attach: str) -> 
         raise ConfigError(
             f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})"
         )
+
     asked, found = (
         f"{request.platform} {request.type}",
         f"{session.platform} {session.type}",
@@ -281,12 +288,14 @@ class CreateBackoff:
         self.calls += 1
         if self.calls > len(OUTAGE_PAUSES):
             return None
+
         pause = OUTAGE_PAUSES[self.calls - 1] * min(
             self._policy.poll_interval_seconds, POLL_INTERVAL_SECONDS
         )
         self._due = waited_seconds + pause
         if self._due >= self._policy.timeout_seconds:
             return None
+
         return f"{error}; asking again in {pause:.0f} s"
 
     def pass_over(self, seconds: float) -> None:
@@ -319,6 +328,7 @@ class CapacityBackoff:
         delay = self._delay_after(refusal)
         self._due, self.refusals = waited_seconds + delay, self.refusals + 1
         self._last = str(refusal)
+
         return (
             f"the service has no capacity ({refusal.status}), retrying in {delay:.0f} s"
         )
@@ -339,6 +349,7 @@ class CapacityBackoff:
                 f"the service had no capacity for {waited_seconds:.0f} s. Last response: {self._last}. Increase "
                 f"{Options.wait_timeout_seconds.flag}, or lower {Options.max_sessions.flag}"
             )
+
         return max(min(self._due - waited_seconds, left), _SOON_SECONDS)
 
     def _delay_after(self, refusal: NoCapacityError) -> float:
@@ -347,6 +358,7 @@ class CapacityBackoff:
             return float(
                 interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)
             ) * self._policy.spread(_SPREAD)
+
         least = min(interval, _LEAST_SECONDS)
         # Never earlier than the service asked.
         later = self._policy.spread(self._policy.jitter) + self._policy.jitter

@@ -71,15 +71,19 @@ def _without(
     # () is the whole object: a key is not a string.
     if not isinstance(data, dict) or () in at_fault:
         return None
+
     rest = dict(cast("dict[str, object]", data))
+
     for name, *inner in at_fault:
         if name in {"id", "status"}:
             return None
+
         rest[str(name)] = (
             without_member(rest.get("type"), rest.get(_CONFIG), inner)
             if name == _CONFIG
             else None
         )
+
     return rest
 
 
@@ -96,6 +100,7 @@ def _showable(value: object) -> object:
         or len(value) > _WORD_MAX_LENGTH
     ):
         raise ValueError(f"not a printable text of up to {_WORD_MAX_LENGTH} characters")
+
     return value
 
 
@@ -247,6 +252,7 @@ class Session(BaseModel, frozen=True):
         for_people = [text for name, text in texts if MESSAGE.search(name)]
         text = next(iter([*for_people, *(text for _, text in texts)]), "")
         lines = Redactor().text(text)[:_MAX_EXPLANATION_LENGTH].splitlines()
+
         return "\n".join(
             "".join(char if char.isprintable() else "?" for char in line)
             for line in (" ".join(line.split()) for line in lines)
@@ -262,6 +268,7 @@ class Session(BaseModel, frozen=True):
             else None
         )
         name = name or extra.get("deviceName")
+
         return name if isinstance(name, str) else ""
 
     @property
@@ -272,6 +279,7 @@ class Session(BaseModel, frozen=True):
                 name for name in self._dropped if name.startswith("remoteConfig.")
             ]
             return f"in-progress without {', '.join(missing) or 'connection details'}"
+
         known = isinstance(self.status, Status)
         return str(self.status) if known else f"{self.status!r} (unknown)"
 
@@ -335,7 +343,9 @@ class Session(BaseModel, frozen=True):
                     session._incomplete_config = without_capabilities(  # type: ignore[misc]  # noqa: SLF001
                         rest.get("type"), details
                     )
+
                 return session
+
             faults = "; ".join(
                 f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"
                 for detail in error.errors(

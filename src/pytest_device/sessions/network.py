@@ -50,6 +50,7 @@ def verification(url: str) -> "ssl.SSLContext | bool":
     """
     if not uses_tls(url):
         return False
+
     import ssl
 
     cafile, capath = authorities()
@@ -85,12 +86,14 @@ def _proxy(proxies: Mapping[str, str]) -> str:
     proxy = proxies.get("https") or proxies.get("all") or ""
     if not proxy:
         return ""
+
     address = proxy if "://" in proxy else f"http://{proxy}"
     if urlsplit(address).scheme != "http":
         shown = Redactor().text(address)
         raise ConfigError(
             f"the proxy {shown} cannot be used: {_PROXY_VARIABLES} must name an http:// proxy"
         )
+
     return address
 
 
@@ -116,6 +119,7 @@ class Sockets:
         timer = threading.Timer(seconds, self._shut, [late])
         timer.daemon = True
         timer.start()
+
         try:
             yield late
         finally:

@@ -106,9 +106,11 @@ def _data_of(body: bytes) -> dict[str, Any]:
         reply: object = json.loads(body)
     except (ValueError, RecursionError):
         return {}
+
     data = (
         cast("dict[str, object]", reply).get("data")
         if isinstance(reply, dict)
         else None
     )
+
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}

@@ -61,6 +61,7 @@ def schedule_of(past_seconds: Sequence[float], base_seconds: float) -> Schedule:
     ]
     if len(past) < FEWEST_BOOTS:
         return lambda _booting_seconds: base_seconds
+
     plan = _plan_of(tuple(past[-MOST_BOOTS:]))
     return lambda booting_seconds: (
         plan.delay(booting_seconds / base_seconds) * base_seconds
@@ -77,6 +78,7 @@ class _Plan(NamedTuple):
         """Return the time until one more poll is expected."""
         if booting >= self.times[-1]:
             return 1.0
+
         wanted = _between(self.times, self.polls, booting) + 1
         return min(
             max(_between(self.polls, self.times, wanted) - booting, SHORTEST_DELAY),
@@ -112,12 +114,14 @@ def _plan_of(past: tuple[float, ...]) -> _Plan:
     # As many polls as with the fixed interval.
     most = math.fsum(cell.lasting for cell in cells)
     cheap, dear = _COSTS
+
     for _ in range(_HALVINGS):
         cost = math.sqrt(cheap * dear)
         if math.fsum(cell.lasting * cell.rate(cost) for cell in cells) > most:
             cheap = cost
         else:
             dear = cost
+
     polls = accumulate((cell.rate(dear) * step for cell in cells), initial=0.0)
     return _Plan([step * index for index in range(_CELLS + 1)], list(polls))
 
@@ -148,6 +152,7 @@ def _cells_of(past: Sequence[float]) -> tuple[float, list[_Cell]]:
     broad = [_beyond(end, middle, _BROAD_SPREAD) for end in ends]
     trust = count / (count + _BROAD_BOOTS)
     pairs = zip(pairwise([1.0, *known]), pairwise([1.0, *broad]), strict=True)
+
     return step, [_cell(step, trust, one, other) for one, other in pairs]
 
 

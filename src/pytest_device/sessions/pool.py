@@ -104,12 +104,14 @@ class Pool:
         # A forked child has no background thread: its parent prefetches the same.
         if os.getpid() != self._pid:
             return
+
         self._roster.reconcile()
         met = [
             one.requirement
             for one in self._roster.sessions
             if not one.is_ready or is_good(one)
         ]
+
         started: list[DeviceSession] = []
         try:
             for requirement in requirements:
@@ -151,10 +153,12 @@ class Pool:
             for session in acquiring:
                 self._release_after_error(session, error)
             raise
+
         acquired = [session for session in acquiring if session]
         for session in acquired:
             session.assignment.assign(user)
             session.deliver()
+
         return acquired
 
     def hand_over(self, sessions: Iterable[DeviceSession], user: object) -> None:
@@ -189,9 +193,11 @@ class Pool:
             for session in self._roster.idle()
             if session.assignment.is_unusable or not is_needed(session.requirement)
         ]
+
         for session in self._roster.prefetching():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
+
         self._roster.end(done, may_stay=True)
 
     def keep(self, session: DeviceSession) -> None:
@@ -205,6 +211,7 @@ class Pool:
             session for session in self._roster.sessions if not session.is_ready
         ]:
             self._roster.drop(session)
+
         try:
             with suppress(StopFailedError):
                 self._roster.end(self._roster.sessions)
@@ -219,10 +226,12 @@ class Pool:
         """Return the session that a requirement names, once no other process uses it."""
         if not requirement.attach:
             return None
+
         slots = self._exclusive(requirement.attach)
         slot = slots.acquire(1, self._roster.release_idle_session)[0] if slots else None
         session = self._new(requirement, policy, slot)
         session.assignment.reserve()
+
         return session
 
     def _release_after_error(
@@ -230,6 +239,7 @@ class Pool:
     ) -> None:
         if session is None:
             return
+
         assignment = session.assignment
         if assignment.is_unused or not assignment.is_new:
             assignment.cancel()  # it was ready before: another session caused the error
@@ -238,6 +248,7 @@ class Pool:
         if isinstance(error, self._patience) and session.survives_timeout(error):
             self._return_to_background(session)
             return
+
         self._roster.sessions.remove(session)
         session.stop_after(error)
         session.deliver()
@@ -259,6 +270,7 @@ class Pool:
         since: float | None = None,
     ) -> None:
         slots = self._acquired_slots(acquiring)
+
         for index, requirement in enumerate(requirements):
             if acquiring[index] is None:
                 acquiring[index] = session = self._new(
@@ -277,6 +289,7 @@ class Pool:
         """Wait until all are ready; stop other sessions while the service has no capacity for one of them."""
         patience = 1  # a single refusal may be temporary: it is worth waiting for the next response
         since = self._config.clock()
+
         while waiting := [
             session for session in acquiring if session and not session.is_ready
         ]:
@@ -296,16 +309,19 @@ class Pool:
         self, requirement: DeviceRequirement, policy: WaitPolicy, slot: Slot | None
     ) -> DeviceSession:
         find_warm: Callable[[], WarmSession | None] | None = None
+
         if self._warm and not requirement.attach:
             find_warm = partial(
                 self._warm.claim,
                 requirement,
                 partial(self._roster.upcoming, requirement),
             )
+
         if policy.learned and not policy.past_boots:
             policy = replace(
                 policy, past_boots=self._config.past_boots(requirement.request.boot_key)
             )
+
         session = DeviceSession(
             requirement, policy, self._config, find_warm=find_warm, slot=slot
         )
@@ -317,17 +333,21 @@ class Pool:
         missing, slots = acquiring.count(None), self._slots
         if slots is None or not missing:
             return [None] * missing
+
         self._check(missing, slots.most)
+
         while (free := slots.try_acquire(missing)) is None:
             if not self._roster.release_idle_session():
                 self._give_up(acquiring)
                 since = self._config.clock()
+
                 try:
                     return list(
                         slots.acquire(len(acquiring), self._roster.release_idle_session)
                     )
                 finally:
                     self._config.relay.event(Queued(self._config.clock() - since))
+
         return list(free)
 
     def _check(self, missing: int, most: int) -> None:
@@ -398,6 +418,7 @@ class Roster:
             if is_good(session, requirement.minutes) and not session.check_alive():
                 return session
             self.end([session])
+
         return None
 
     def _prefetched(self, requirement: DeviceRequirement) -> DeviceSession | None:
@@ -407,15 +428,19 @@ class Roster:
         )
         if session is None:
             return None
+
         self._background.withdraw(session)
         session.deliver()
+
         if error := session.assignment.error:
             self.sessions.remove(session)
             if isinstance(error, _TIMEOUTS):
                 return None
             raise error
+
         if not session.is_created:
             session.count_from()
+
         return session
 
     def prefetching(self) -> list[DeviceSession]:
@@ -424,6 +449,7 @@ class Roster:
             for session in self.sessions
             if session.assignment.holder is Holder.BACKGROUND
         ]
+
         return [session for session in ahead if not session.is_ready]
 
     def reconcile(self) -> None:
@@ -444,6 +470,7 @@ class Roster:
         ]
         if but in upcoming:
             upcoming.remove(but)
+
         return upcoming
 
     def start_in_background(self, session: DeviceSession) -> None:
@@ -457,6 +484,7 @@ class Roster:
             if not session.is_over:
                 self._stop_prefetched(session)
                 return True
+
         idle = sorted(
             self.idle(), key=lambda session: not session.assignment.is_unused
         )[:1]
@@ -539,6 +567,7 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
     if len(calls) == 1:  # as after nearly all tests: keeps an error's traceback short
         calls[0]()
         return
+
     left, errors = deque(calls), list[BaseException]()
 
     def work() -> None:
@@ -557,6 +586,7 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
     except BaseException:
         _finish(work, threads)
         raise
+
     if errors:
         # Interrupts take precedence.
         raise max(errors, key=lambda error: not isinstance(error, Exception))
@@ -617,12 +647,14 @@ class Background:
         If the wait is interrupted, the thread stops the session.
         """
         session.assignment.withdraw()
+
         try:
             while not session.lock.acquire(timeout=SLICE_SECONDS):
                 pass
         except BaseException:
             self.drop(session)
             raise
+
         session.lock.release()
 
     def close(self, timeout_seconds: float) -> None:
@@ -646,26 +678,31 @@ class Background:
         """Wait for new sessions until one is due; False when no work is left."""
         for session in [session for session in sessions if _is_finished(session)]:
             del sessions[session]
+
         with self._lock:
             if not sessions and self._news.empty():
                 self._thread = None
                 return False
+
         delay = (
             max(0.0, min(session.due for session in sessions) - self._clock())
             if sessions
             else 0.0
         )
+
         with suppress(queue.Empty):
             while True:
                 if news := self._news.get(timeout=delay):
                     sessions[news] = None
                 delay = 0.0
+
         return True
 
     def _step(self, session: DeviceSession) -> None:
         with session.lock, self._relay.aside(session.deferred):
             if _is_finished(session):  # withdrawn meanwhile
                 return
+
             try:
                 if session.assignment.holder is Holder.DROPPED:
                     session.stop()

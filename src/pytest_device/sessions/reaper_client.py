@@ -118,19 +118,23 @@ class PendingSession:
         """Record a report; if the session is kept warm, its end is unknown again."""
         if isinstance(report, messages.Kept) or isinstance(self.last, messages.Kept):
             self.is_reported = isinstance(report, messages.Kept)
+
         if isinstance(report, messages.Due):
             self.stop_requested = True
+
         if isinstance(report, messages.Answered):
             self._answered_after = time.monotonic() - self._since
             self.entry = self.entry.created(
                 report.session_id, report.url, report.answer.body
             )
+
         self.last = report
         self._reports.put(report)
 
     def reports(self, seconds: float) -> Iterator[messages.SessionReport]:
         """Yield the reports that arrive within ``seconds``."""
         until = time.monotonic() + seconds
+
         while True:
             left = max(0.0, until - time.monotonic())
             try:
@@ -151,6 +155,7 @@ class PendingSession:
         """Whether no work is left for it."""
         if not self.is_sent and (self.is_claim or not self.entry.session_id):
             return True
+
         match self.last:
             case (
                 messages.Stopped()
@@ -195,14 +200,17 @@ class PendingSession:
             self.is_claim and self.last is None
         ):
             return
+
         if self.is_claim:
             text = f"stopping {entry.label} {entry.session_id}, which was kept warm: its take-over was interrupted"
             yield Note(text, session_id=entry.session_id)
+
         of = SessionRef(
             entry.label, entry.session_id, entry.url, minutes=self._minutes_left()
         )
         if self.is_given_up and (text := self._late_answer()):
             yield Note(text)
+
         match self.last:
             case messages.Stopped() | messages.Missing() if entry.session_id:
                 yield stop_event(of, self.stopped)
@@ -231,13 +239,16 @@ class PendingSession:
             else self.entry.label
         )
         late = f"the response to a create call arrived after {self._answered_after:.0f} s, when its test had given up"
+
         if self.entry.session_id:
             end = (
                 "stopped"
                 if isinstance(self.last, messages.Stopped)
                 else "not confirmed as stopped"
             )
+
             return f"{late}: {what}: {end}"
+
         match self.last:
             case messages.Answered(refused=True):
                 return f"{late}: {what}: refused, no session was created"
@@ -259,6 +270,7 @@ class PendingSession:
                 read_session("stop", status, body)
             case _:
                 pass
+
         raise StopDelayedError(self.reason())
 
     def reason(self) -> str:
@@ -339,6 +351,7 @@ class ReaperClient:
         report = self._created(request, seconds)
         if isinstance(report, messages.NotSent):
             report = self._created_again(request, seconds, report.problem)
+
         return self._client.hide(_read_created(report, self.base_url))
 
     def _created_again(
@@ -365,10 +378,12 @@ class ReaperClient:
                 "set. Free disk space or make the directory writable, or set another with "
                 f"{Options.state_dir.flag}"
             )
+
         self._reporter.warn(Net.LEDGER, _unwritten(problem))
         report = self._created(request, seconds, needs_entry=False)
         if isinstance(report, messages.NotSent):
             raise TransportError(f"create: {report.problem}", sent=False)
+
         return report
 
     def _created(
@@ -377,6 +392,7 @@ class ReaperClient:
         pending = self._add(self._intent(request))
         body = json.dumps(request.to_wire(self._vendor))
         create = messages.Create(pending.entry, body, needs_entry)
+
         report = self._answer(
             pending, create, seconds, messages.Answered, messages.NotSent
         )
@@ -386,10 +402,12 @@ class ReaperClient:
                 f"create: no response within {seconds:.0f} s. The call stays open: a session named {request.name!r} "
                 "that it still creates is stopped, and the end of the run reports it"
             )
+
         pending.is_reported = pending.is_done
         # Nothing to keep track of.
         if isinstance(report, messages.NotSent) or report.refused:
             del self._sessions[pending.entry.intent]
+
         return report
 
     def get(self, session_id: UUID | str) -> Session:
@@ -409,6 +427,7 @@ class ReaperClient:
                 )
                 if pending.is_reported or _is_refused(report):
                     break
+
         return pending.stopped()
 
     def keep(self, session_id: UUID | str) -> None:
@@ -437,6 +456,7 @@ class ReaperClient:
         pending = self._of(session_id)
         if self._run is None:
             return False
+
         pending.entry = pending.entry._replace(
             request_digest=request_digest, until=in_utc(until), ends=in_utc(ends)
         )
@@ -449,6 +469,7 @@ class ReaperClient:
         """Take over a session that another run kept warm; False if it is no longer available."""
         if self._run is None:
             return False
+
         entry = entry._replace(
             owner=self._run.owner,
             state=Phase.LIVE,
@@ -463,6 +484,7 @@ class ReaperClient:
             pending, claim, STOP_SECONDS, messages.Claimed, messages.Gone
         )
         pending.is_claim = not isinstance(report, messages.Claimed)
+
         return not pending.is_claim
 
     def is_of_run(self, ledger: Ledger) -> bool:
@@ -523,17 +545,20 @@ class ReaperClient:
         """
         self._is_ending = True
         self._channel.send(messages.End())
+
         try:
             # A report that arrives after the wait belongs to the reaper alone.
             with self._change:
                 # Ends the wait only: the reaper continues.
                 with suppress(KeyboardInterrupt):
                     self._await_ends(timeout_seconds)
+
                 unreported = [
                     pending
                     for pending in list(self._sessions.values())
                     if not pending.is_reported
                 ]
+
             outlives_run = self._channel.is_detached
             return [
                 event
@@ -549,6 +574,7 @@ class ReaperClient:
 
     def _await_ends(self, timeout_seconds: float) -> None:
         until = time.monotonic() + timeout_seconds
+
         if not self._change.wait_for(
             lambda: not (self.pending() or self.unanswered()),
             self.late_seconds(timeout_seconds),
@@ -604,6 +630,7 @@ class ReaperClient:
         if self._is_ending:
             text = "create: not sent, because a signal is ending the run"
             raise TransportError(text, sent=False, is_run_ending=True)
+
         try:
             for _ in range(2):  # a killed reaper is replaced
                 self._channel.await_ready()
@@ -611,12 +638,15 @@ class ReaperClient:
                     self._check_reaper()
                 if self._channel.send(request, on_sent=pending.note_sent):
                     break
+
             report = self._first(pending, seconds, *kinds)
         except BaseException:
             self._request_stop(pending)
             raise
+
         if report is None:
             self._request_stop(pending)
+
         return report
 
     def _first(
@@ -628,10 +658,12 @@ class ReaperClient:
         while (left := until - time.monotonic()) > self._config.progress_seconds:
             if report := pending.first(self._config.progress_seconds, *kinds):
                 return report
+
             waited = time.monotonic() - began
             self._reporter.progress(
                 f"{pending.entry.label}: no response to the create call after {waited:.0f} s"
             )
+
         return pending.first(max(0.0, left), *kinds)
 
     def _check_reaper(self) -> None:
@@ -641,6 +673,7 @@ class ReaperClient:
                 f"{self._missing_reaper}. No session was requested, because {self._requirement} is set: run pytest "
                 "where processes can be started, or remove that setting"
             )
+
         self._show_warnings()
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
@@ -688,6 +721,7 @@ class ReaperClient:
                 yield from self._restore_warm(pending)
             elif not pending.is_done:
                 yield from self._restore_live(pending)
+
         if self._is_ending:
             yield messages.End()
 
@@ -713,6 +747,7 @@ class ReaperClient:
         """Yield the requests that keep a session warm, or stop it, unless another run claims it."""
         entry = pending.entry._replace(state=Phase.LIVE)
         yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
+
         if pending.stop_requested:
             yield messages.Stop(entry.intent)
         else:
@@ -757,8 +792,10 @@ def _read_created(report: messages.Answered, base_url: str) -> Session:
 def _shown(answer: messages.Reply | messages.NoReply) -> str:
     if isinstance(answer, messages.NoReply):
         return answer.problem
+
     try:
         session = read_session("stop", answer.status, answer.body)
     except ServiceError as error:
         return str(error)
+
     return f"its status is {session.status}"

@@ -13,10 +13,12 @@ def in_one_sentence(explanation: str) -> str:
     """
     lines = [line.strip() for line in explanation.splitlines() if line.strip()]
     first = ""
+
     for line in lines:
         first = f"{first} {line}".lstrip()
         if not first.endswith(":"):
             break
+
     return _shortened(first)
 
 
@@ -28,4 +30,5 @@ def _shortened(line: str) -> str:
     for end in (". ", "; "):
         if sentence := start.rpartition(end)[0]:
             return sentence
+
     return f"{start.rpartition(' ')[0] or start}…"

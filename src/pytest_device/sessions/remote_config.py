@@ -66,8 +66,10 @@ def _secrets_of_url(url: str) -> Iterator[str]:
     except ValueError:
         yield url
         return
+
     if password:
         yield from (password, unquote(password))
+
     yield from (
         value for key, value in parse_qsl(parts.query) if _CREDENTIAL.search(key)
     )
@@ -148,6 +150,7 @@ def config_class(kind: object, details: object) -> type[RemoteConfig]:
     """Return the class for connection details, chosen by their fields if the session's type is unknown."""
     if kind is not None or not isinstance(details, dict):
         return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
+
     return next(
         (one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()),
         RemoteConfig,
@@ -161,12 +164,14 @@ def without_capabilities(kind: object, details: object) -> RemoteConfig | None:
     """
     if not isinstance(details, dict):
         return None
+
     members: dict[str, object] = {
         **cast("dict[str, object]", details),
         "capabilities": dict[str, object](),
     }
     if config_class(kind, members) is not AppiumConfig:
         return None
+
     try:
         return AppiumConfig.model_validate(members)
     except ValidationError:
@@ -185,7 +190,9 @@ def without_member(kind: object, details: object, place: Sequence[int | str]) ->
     """Return connection details without an invalid field, None if that field is required."""
     if not isinstance(details, dict):
         return None
+
     members = cast("dict[str, object]", details)
     if not place or place[0] in _required(config_class(kind, members)):
         return None
+
     return {name: value for name, value in members.items() if name != place[0]}

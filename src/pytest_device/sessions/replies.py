@@ -87,7 +87,9 @@ def body_of(operation: str, reply: httpx.Response) -> Body:
                 f"{operation}: the response was cut off ({error})",
                 session_id=session_id,
             ) from None
+
         raise
+
     try:
         return Body(unpacked(bytes(body), encoding, MAX_REPLY_BYTES), len(body))
     except CompressionError as error:
@@ -118,10 +120,12 @@ def read_session(
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     if status in _REFUSED:
         raise _refusal(operation, status, body, retry_after_seconds)
+
     if not is_success(status):
         raise UnexpectedReplyError(
             f"{operation}: unexpected status {status}", session_id=session_id_in(body)
         )
+
     try:
         return Session.from_wire(_data_of(operation, body))
     except UnexpectedReplyError as error:
@@ -138,6 +142,7 @@ def no_answer(
         return TransportError(
             f"{operation}: no complete response from {base_url} ({reason})", sent=True
         )
+
     message = f"{operation}: no connection to {base_url} ({reason}): check the address and the network"
     return TransportError(message, sent=False)
 
@@ -175,9 +180,11 @@ def _data_of(operation: str, body: bytes) -> object:
     except (ValueError, RecursionError):
         message = f"{operation}: the response is not JSON, so this may not be the service's URL: {_kind(body)}"
         raise UnexpectedReplyError(message, session_id=session_id_in(body)) from None
+
     if not isinstance(reply, dict) or "data" not in reply:
         message = f"{operation}: the response has no 'data', so this may not be the service's URL: {_kind(body)}"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
+
     return cast("dict[str, object]", reply)["data"]
 
 
@@ -196,19 +203,24 @@ def _refusal(
     )
     if status in _REDIRECT:
         meaning = _REDIRECTS
+
     if status == 404 and operation == "create":  # noqa: PLR2004
         meaning = "unknown project: check the app ID (--device-app-id)"
+
     if status == 400 and UNAUTHORIZED_ERROR.encode() in body:  # noqa: PLR2004
         kind, meaning = (
             UnauthorizedError,
             "the access token did not reach the service: check DEVICE_TOKEN",
         )
+
     if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
         kind, meaning = NoCapacityError, "the service has no capacity"
+
     if status in _CLIENT_ERRORS and is_page(body):
         meaning = (
             "refused by a firewall, a proxy or a login page in front of the service"
         )
+
     # What the service says about a request is the fix; what it says about itself may be a stack trace.
     said = in_one_sentence(detail) if status >= 500 or is_page(body) else detail  # noqa: PLR2004
     message = f"{operation}: {meaning} (status {status}): {said}"
@@ -231,9 +243,11 @@ def shown(body: bytes) -> str:
     text = messages or _raw(body, hides=_MEMBER if messages is None else _DETAILS)
     if not text.isprintable():  # checked first: a large text takes long sign by sign
         text = "".join(char if char.isprintable() else " " for char in text)
+
     line = " ".join(text.split())
     if not line:
         return "no message"
+
     return line if len(line) <= DETAIL_MAX_LENGTH else f"{line[:DETAIL_MAX_LENGTH]}…"
 
 
@@ -244,6 +258,7 @@ def _messages(body: bytes) -> str | None:
         nodes = nodes_of(json.loads(body), name="message")
     except (ValueError, RecursionError):
         return None
+
     return "; ".join(
         dict.fromkeys(
             node for key, node in nodes if isinstance(node, str) and MESSAGE.search(key)
@@ -255,6 +270,7 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
     narrow = body.replace(b"\0", b"")  # wide encodings, too
     if session_id_in(narrow) or hides.search(narrow):
         return f"{len(body)} bytes that may be about a session"
+
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
         words = re.sub(
@@ -262,5 +278,7 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
             " ",
             text[: DETAIL_MAX_LENGTH * 20],
         )
+
         return f"an HTML page: {unescape(words)}"
+
     return text

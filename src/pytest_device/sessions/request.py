@@ -149,6 +149,7 @@ class SessionRequest(BaseModel, frozen=True):
         """
         arguments = _without_omitted(in_minutes(arguments))
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
+
         known = {
             name: value for name, value in arguments.items() if name in cls.model_fields
         }
@@ -163,8 +164,10 @@ class SessionRequest(BaseModel, frozen=True):
             raise ConfigError(
                 *problems, *(_broken_rule(name, known) for name in at_fault)
             ) from None
+
         if problems:
             raise ConfigError(*problems)
+
         return request
 
     @property
@@ -191,6 +194,7 @@ class SessionRequest(BaseModel, frozen=True):
         label = f"{self.platform} {self.type}"
         given = {name: value for name, value in rest.items() if value is not None}
         digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+
         return f"{label} {digest[:_DIGEST_LENGTH]}" if given else label
 
     def to_wire(self, vendor: str = VENDOR) -> dict[str, Any]:
@@ -219,6 +223,7 @@ def _without_omitted(arguments: Mapping[str, Any]) -> dict[str, Any]:
         for name, words in OMITTED_VALUES.items()
         if isinstance(value := arguments.get(name), str) and value in words
     }
+
     return {**arguments, **omitted}
 
 
@@ -286,11 +291,14 @@ def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
     sources = [name for name in SOURCES if name in given]
     if len(sources) > 1:
         yield f"{' and '.join(sources)} are mutually exclusive: set at most one application source"
+
     if "sdk_version" in given and "vendor_go" not in given:
         yield f"sdk_version={_shown(given['sdk_version'])} is valid only with vendor_go=True"
+
     for name in ("launch_args", "open_url"):
         if name in given and not sources:
             yield f"{name}={_shown(given[name])} needs an application source: set one of {', '.join(SOURCES)}"
+
     yield from _broken_idle_time(given)
 
 
@@ -301,8 +309,10 @@ def _broken_idle_time(given: Mapping[str, Any]) -> Iterator[str]:
     )
     if idle is None:
         return
+
     if given.get("type") == SessionType.WEB_PREVIEW_ONLY:
         yield f"max_idle_time_minutes={_shown(idle)} is not supported for type='web-preview-only': leave it out"
+
     if isinstance(idle, int) and isinstance(duration, int) and idle >= duration:
         yield f"max_idle_time_minutes={idle} must be smaller than max_duration_minutes={duration}"
 

@@ -90,6 +90,7 @@ def created_nothing(
         return status in REFUSED
     if session_id_in(body) is not None or is_page(body):
         return False
+
     return retry_after_seconds is not None or _has_code(body)
 
 
@@ -112,9 +113,11 @@ def retry_after(value: str | None, date: str | None, now: float) -> float | None
         return None
     if _SECONDS.fullmatch(value.strip()):
         return min(float(value), RETRY_AFTER_MOST_SECONDS)
+
     at = _unix_seconds(value)
     if at is None:
         return None
+
     there = _unix_seconds(date)
     return min(
         max(0.0, at - (now if there is None else there)), RETRY_AFTER_MOST_SECONDS
@@ -138,6 +141,7 @@ def _has_code(body: bytes) -> bool:
         nodes = nodes_of(json.loads(body))
     except (ValueError, RecursionError):
         return False
+
     objects = (
         cast("dict[str, object]", node) for _, node in nodes if isinstance(node, dict)
     )

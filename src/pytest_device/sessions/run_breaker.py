@@ -61,5 +61,7 @@ class RunBreaker(LocalBreaker):
                     Verdict.INFRASTRUCTURE,
                     f"the run's {self._quota} retries are used up ({Options.retry_quota.flag})",
                 )
+
             self._retries_left -= 1
+
         return Turn.GO

@@ -53,14 +53,17 @@ def _key(state_dir: Path, given: bytes = b"") -> bytes:
     path = state_dir / _KEY
     with suppress(FileNotFoundError):
         return path.read_bytes()
+
     draft, descriptor = _new_file(state_dir, f"{_KEY}.{os.getpid()}", ".tmp")
     with open(descriptor, "wb") as file:  # noqa: PTH123
         file.write(given or os.urandom(_KEY_BYTES))
+
     try:
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:
         draft.unlink()
+
     return path.read_bytes()
 
 
@@ -78,6 +81,7 @@ def time_on_disk(directory: Path) -> datetime:
         path, descriptor = _new_file(directory, f"time-{os.getpid()}", ".tmp")
     except OSError:
         return datetime.now(UTC)
+
     try:
         return datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
     finally:
@@ -102,12 +106,14 @@ class PastRun:
     def claimed(self) -> Generator[bool]:
         """Hold all locks of the run; yield False if an owner may be alive."""
         drafts, locks = _files(self.directory, ".tmp"), _files(self.directory, ".lock")
+
         with ExitStack() as held:
             over = bool(locks) and _taken(locks, held)
             if not over:  # without locks, the run is just starting or its directory was tampered with
                 held.close()  # release the locks of dead owners, so that others see them as dead
             self._remains = [*drafts, *locks] if over else []
             yield over
+
         if self._remains and self._is_cleared:
             self._remove_remains()  # an open file cannot be removed on Windows
 
@@ -119,8 +125,10 @@ class PastRun:
         """Remove entries of a claimed run, and the run itself once it is empty."""
         for entry in entries:
             self.ledger.remove(entry.intent)
+
         if _files(self.directory, ".json"):
             return
+
         self._is_cleared = True
         self._remove_remains()
 
@@ -130,6 +138,7 @@ class PastRun:
             with suppress(PermissionError):
                 path.unlink(missing_ok=True)
                 self._remains.remove(path)
+
         with suppress(OSError):
             self.directory.rmdir()
 
@@ -157,6 +166,7 @@ class OwnRun(PastRun):
         """Join a new run, under a name like ``name`` if another run has that one; raises the errors of ``join``."""
         runs = state_dir / "runs"
         _make(state_dir, runs)
+
         unused, numbers = name, count(1)
 
         while not _is_made(runs / unused):
@@ -178,6 +188,7 @@ class OwnRun(PastRun):
         problem: OSError = FileNotFoundError(
             f"the directory is deleted as soon as it is created ({state_dir})"
         )
+
         for _ in range(ATTEMPTS):
             try:
                 if joined := cls._join(
@@ -186,6 +197,7 @@ class OwnRun(PastRun):
                     return joined
             except _GONE as error:
                 problem = error
+
         raise problem
 
     @classmethod
@@ -207,6 +219,7 @@ class OwnRun(PastRun):
 
         if path.exists():
             return cls(directory, path.stem, lock)
+
         lock.release()
         return None
 
@@ -219,11 +232,14 @@ class OwnRun(PastRun):
     def rejoin(self) -> None:
         """Recreate what was removed meanwhile: directory, key, the owner's lock. Raises the errors of ``join``."""
         path = Path(self._lock.lock_file)
+
         with self._guard:
             if path.exists():
                 return
+
             _make(self.state_dir, self.directory.parent, self.directory)
             _key(self.state_dir, self._key)
+
             # Otherwise the parent of a forked child holds the lock.
             if path.stem == self.owner:
                 self._lock.release()
@@ -233,7 +249,9 @@ class OwnRun(PastRun):
         """Release the lock, and remove the run if it is empty."""
         if os.getpid() != self._pid:  # a forked child: the lock belongs to its parent
             return
+
         self._lock.release()
+
         # Nothing can be removed from an unreadable directory.
         with (
             suppress(OSError),
@@ -319,6 +337,7 @@ def _taken(locks: list[Path], held: ExitStack) -> bool:
             held.enter_context(_lock_at(path).acquire(blocking=False))
     except (filelock.Timeout, *_GONE):
         return False
+
     return True
 
 
@@ -330,6 +349,7 @@ def past_runs(state_dir: Path) -> list[PastRun]:
     runs = state_dir / "runs"
     for path in (state_dir, runs):
         check_private(path)
+
     try:
         return [PastRun(path) for path in sorted(runs.iterdir()) if path.is_dir()]
     except FileNotFoundError:

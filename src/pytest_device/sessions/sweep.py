@@ -88,22 +88,26 @@ class SweepResult(Findings):
         ]
         if proven:
             yield f"stopped {counted(len(proven), 'session')} left by earlier runs: {named(proven)}"
+
         for event in self.stopped:
             if not events.is_proof(event):
                 of = event.session
                 why = f"{events.detail_of(event)}\n    {of.url or of.session_id}"
                 yield f"could not stop a session left by an earlier run: {of.label}: {why}"
+
         for what, state in (
             ("already stopped", Phase.STOPPED),
             ("no longer known to the service", Phase.GONE),
         ):
             if number := sum(entry.state == state for entry in self.already_stopped):
                 yield f"{what}: {counted(number, 'session')} of interrupted runs"
+
         for entry in self.unknown:
             yield (
                 f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
                 f"{ledger.date_and_time(entry.asked_at)}, may be running; it ends after at most {entry.minutes} minutes"
             )
+
         yield from self._skipped()
         yield from self.damages()
 
@@ -111,6 +115,7 @@ class SweepResult(Findings):
         if others := self.other_services:
             services = ", ".join(sorted({entry.service for entry in others}))
             yield f"skipped {counted(len(others), 'session')} of earlier runs at another service ({services})"
+
         if left := self.left_to_other_tokens:
             ids = named((event.session.session_id for event in left), separator=" ")
             yield (
@@ -134,6 +139,7 @@ def sweep(
     ``but`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
     """
     swept, runs, left = SweepResult(), list[PastRun](), list[LeftoverSession]()
+
     with ExitStack() as held:
         for run in past_runs(state_dir):
             try:
@@ -152,6 +158,7 @@ def sweep(
         )
         for run in runs:
             run.clear([entry for of, entry in done if of is run])
+
     return swept
 
 
@@ -181,6 +188,7 @@ class _Sweep:
             [(run, entry) for run, entry in expired if is_free(run, entry)],
             timeout_seconds,
         )
+
         return done
 
     def _sorted(
@@ -192,6 +200,7 @@ class _Sweep:
             list[LeftoverSession](),
             list[LeftoverSession](),
         )
+
         for run, entry in left:
             if entry.state in TOMBSTONES:
                 self._swept.already_stopped.append(entry)
@@ -207,6 +216,7 @@ class _Sweep:
                 kept.append((run, entry))
             elif is_free(run, entry):
                 live.append((run, entry))
+
         return done, kept, live
 
     def _is_noted(self, entry: ledger.Entry) -> bool:
@@ -233,6 +243,7 @@ class _Sweep:
         found = look_up_sessions(
             self._endpoint, [entry.session_id for _, entry in kept]
         )
+
         for run, entry in kept:
             session = found.get(entry.session_id)
             is_missing = entry.session_id in found and session is None
@@ -244,6 +255,7 @@ class _Sweep:
                 expired.append((run, entry))
             else:
                 self._swept.left_to_other_tokens.append(hidden(entry))
+
         return ended, expired
 
     def _has_ended(
@@ -265,6 +277,7 @@ class _Sweep:
         )
         self._swept.add_stops(happened, entries, self._account)
         proven = proven_in(happened)
+
         return [
             (run, entry)
             for run, entry in live
@@ -301,6 +314,7 @@ def look_up_sessions(
     found: dict[str, Session | None] = {}
     if not session_ids:
         return found
+
     with DeviceClient(endpoint.url, endpoint.token) as client:
         for session_id in session_ids:
             try:
@@ -309,6 +323,7 @@ def look_up_sessions(
                 found[session_id] = None
             except ServiceError:
                 continue
+
     return found
 
 
@@ -327,15 +342,18 @@ def stop_all(
     entries = list(entries)
     if not entries:
         return []
+
     client = DeviceClient(endpoint.url, endpoint.token)
     config = ReaperConfig(detached=False, gone_seconds=None)
     reaper = ReaperClient(
         client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter()
     )
+
     for entry in entries:
         reaper.register(
             entry, is_foreign=account is not None and not entry.is_of(account)
         )
+
     return [
         event
         for event in reaper.close(max(timeout_seconds, LEAST_SECONDS))
@@ -374,6 +392,7 @@ def reconcile(
         one.state == Phase.CREATING and one.name not in known for one in of_others()
     ) and (time.monotonic() < until):
         time.sleep(POLL_SECONDS)
+
     entries = of_others()
     warm = (
         [] if leaves_warm else [entry for entry in entries if entry.state == Phase.WARM]
@@ -392,9 +411,11 @@ def reconcile(
         until - time.monotonic(),
     )
     proven = proven_in(found)
+
     for entry in entries:
         if entry.session_id in proven:
             run.ledger.remove(entry.intent)
+
     mine = [event for event in found if event.session.session_id in reclaimed]
     others = [event for event in found if event.session.session_id not in reclaimed]
     return [*mine, *(event for event in others if _key(event) not in known)]
@@ -411,6 +432,7 @@ def _key(event: events.SessionEvent) -> str:
 
 def _found(entry: ledger.Entry) -> events.SessionEvent:
     of = events.SessionRef(entry.label, entry.session_id, entry.url, entry.minutes)
+
     match entry.state:
         case Phase.STOPPED:
             return events.Stopped(of, Status.STOPPED.value)

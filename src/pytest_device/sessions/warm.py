@@ -93,10 +93,12 @@ class WarmStore:
     def _claimed(self, need: DeviceRequirement) -> WarmSession | None:
         if not self.may_stay(need):
             return None
+
         wanted = self._digest(need)
         equal = [one for one in self._all_left() if one.entry.request_digest == wanted]
         self._config.shuffle(equal)
         equal.sort(key=lambda left: not self._is_own(left))
+
         return next(filter(None, (self._try_claim(need, one) for one in equal)), None)
 
     def _make_room(self, upcoming: Sequence[DeviceRequirement]) -> None:
@@ -104,15 +106,18 @@ class WarmStore:
         spare = list(self._spare(upcoming))
         if self._config.has_room(len(spare)):
             return
+
         spare = [left for left in spare if self._is_own(left) or self._looked_up(left)]
         if self._config.has_room(len(spare)):
             return
+
         for one in spare:
             if self._end(one, "to make room"):
                 return
 
     def _spare(self, upcoming: Sequence[DeviceRequirement]) -> Iterator["WarmEntry"]:
         wanted = Counter(map(self._digest, upcoming))
+
         for one in sorted(
             self._all_left(),
             key=lambda left: (not self._is_own(left), left.entry.until),
@@ -142,16 +147,19 @@ class WarmStore:
         owner, session = self._config.owner(), self._in_progress(need, left)
         if session is None:
             return None
+
         seconds = left.seconds_left(session, self._config.now())
         if seconds < need.minutes * 60 or not _is_within(
             need.request, session, seconds
         ):
             return None
+
         if problem := self._config.problem_of(session):
             self._end(left, problem)
             return None
         if not owner.take_over(left.entry, left.ledger):
             return None
+
         return WarmSession(
             session, self._config.clock() + seconds - session.limit_minutes * 60
         )
@@ -163,6 +171,7 @@ class WarmStore:
         request, session = need.request, self._looked_up(left)
         if session is None:
             return None
+
         is_same = (session.app_id, session.platform, session.type) == (
             request.app_id,
             request.platform,
@@ -171,6 +180,7 @@ class WarmStore:
         is_there = (
             session.status == Status.IN_PROGRESS and session.remote_config is not None
         )
+
         return session if is_same and is_there else None
 
     def _looked_up(self, left: "WarmEntry") -> Session | None:
@@ -184,9 +194,11 @@ class WarmStore:
         owner, entry = self._config.owner(), left.entry
         if not owner.take_over(entry, left.ledger):
             return False
+
         of = SessionRef(entry.label, entry.session_id, entry.url)
         event = stop_event(of, lambda: owner.stop(entry.session_id))
         self._report_end(event, reason, is_own=owner.is_of_run(left.ledger))
+
         return True
 
     def _report_end(self, event: StopEvent, reason: str, *, is_own: bool) -> None:
@@ -201,11 +213,13 @@ class WarmStore:
         """Keep a session warm if the next run can use it; return until when, None if it cannot."""
         if not self.may_stay(held.requirement):
             return None
+
         ready_at = self._config.clock() if held.ready_at is None else held.ready_at
         left_seconds = held.session.limit_minutes * 60 - (
             self._config.clock() - ready_at
         )
         idle_minutes = held.session.max_idle_time_minutes or self._config.minutes
+
         seconds = min(
             60.0 * self._config.minutes,
             60.0 * idle_minutes,
@@ -217,6 +231,7 @@ class WarmStore:
             or (wanted := self._digest(held.requirement)) is None
         ):
             return None
+
         now = self._config.now()
         until, ends = (
             now + timedelta(seconds=seconds),
@@ -225,6 +240,7 @@ class WarmStore:
         is_kept = self._config.owner().keep_warm(
             held.session.id, until=until, ends=ends, request_digest=wanted
         )
+
         return time_of_day(until) if is_kept else None
 
     def may_stay(self, need: DeviceRequirement) -> bool:
@@ -259,6 +275,7 @@ def _is_within(request: SessionRequest, session: Session, seconds_left: float) -
         session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle
     ):
         return False
+
     return longest is None or seconds_left <= longest * 60
 
 

@@ -85,6 +85,7 @@ class _Lock:
             )
         except filelock.Timeout:
             return False
+
         return True
 
     def release(self) -> None:
@@ -183,17 +184,21 @@ class FileClaim(Claim):
         own, before, directory = self._ticket, self._before, self._directory
         if own is None or self.urgency < own.urgency:
             return False
+
         files = [before.path_in(directory)] if before else self._in_use
         try:
             if not files or not all(file.exists() for file in files):
                 return False
+
             if before and self._place > _SOON:
                 # Claims that came first may have been served.
                 self._place = len(self._before_own(self._tickets_of_all()))
+
             if time.monotonic() < self._probe_at:
                 return True
             if before is None:
                 return False
+
             self._probe_at = time.monotonic() + _pause(*_PROBE_BEHIND_SECONDS)
             return not self._was_free(before.lock_in(directory))
         except OSError:
@@ -221,9 +226,11 @@ class FileClaim(Claim):
             first = max(first, ticket.most)
             if self.most - first < self.count:
                 break  # the other tickets need no check
+
         self.is_behind = first > 0
 
         self._lock_slots(first)
+
         if len(self._slots) == self.count:
             for slot in self._slots:
                 slot.sign(self.holder)
@@ -235,6 +242,7 @@ class FileClaim(Claim):
         self._before = self._last_before()
         seconds = _PROBE_BEHIND_SECONDS if self._before else _PROBE_SECONDS
         self._probe_at = time.monotonic() + _pause(*seconds)
+
         return False
 
     def _lock_slots(self, first: int) -> None:
@@ -243,6 +251,7 @@ class FileClaim(Claim):
         for number in range(first, self.most):
             if len(self._slots) == self.count:
                 return
+
             # Before it is locked, so that an interrupt finds it.
             self._slots.append(FileSlot(self._directory, number))
             if not self._slots[-1].try_lock():
@@ -254,6 +263,7 @@ class FileClaim(Claim):
         """Take a ticket; take another one only if this claim has become urgent."""
         if self.urgency >= (self._ticket.urgency if self._ticket else NOT_QUEUED):
             return
+
         number = 1 + max(
             (ticket.number for ticket in self._tickets_of_all()), default=0
         )
@@ -284,6 +294,7 @@ class FileClaim(Claim):
         for ticket in sorted(tickets, reverse=True):
             if not self._was_free(ticket.lock_in(self._directory)):
                 return ticket
+
         return None
 
     def _before_own(self, tickets: Iterable[_Ticket]) -> Sequence[_Ticket]:
@@ -291,6 +302,7 @@ class FileClaim(Claim):
         own = self._ticket
         if own is None:
             return ()
+
         return [
             ticket
             for ticket in tickets

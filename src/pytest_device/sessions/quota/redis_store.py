@@ -170,6 +170,7 @@ def _parse_waited(reply: Any) -> tuple[int, dict[int, str]]:
         int(number): text.partition(" ")[2]
         for number, text in zip(pairs[::2], pairs[1::2], strict=True)
     }
+
     return int(ahead), holders
 
 
@@ -233,6 +234,7 @@ class RedisStore:
             expected,
         )
         self._note_reply(expected, look.now, look.older)
+
         return look
 
     def stay(self, claim: str) -> float | None:
@@ -259,6 +261,7 @@ class RedisStore:
             json.dumps(renewed),
         )
         self._note_reply(expected, renewal.now, renewal.older)
+
         return renewal.lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
@@ -276,6 +279,7 @@ class RedisStore:
         if (whole := int(seconds)) < 1:
             sleep(seconds)
             return False
+
         try:
             return self._pop(f"{self._keys[KEYS.index('wake')]}:{claim}", whole)
         except ResponseError:
@@ -293,6 +297,7 @@ class RedisStore:
             connection = pool.get_connection()
         except TypeError:  # before redis 5.3
             connection = pool.get_connection("BLPOP")
+
         try:
             connection.send_command("BLPOP", name, seconds)
             # Then the reply is late: reading it ends by the timeout of all replies.
@@ -330,12 +335,14 @@ class RedisStore:
     def _note_reply(self, expected: int | str, now: int, older: int) -> None:
         self._replied_at = (now, self.config.clock())
         source = self.config.source
+
         if isinstance(expected, int) and now - expected > _JUMP_SECONDS * 1000:
             self.note_once(
                 "clock",
                 f"the clock of the Redis server of {source} was set forward by {(now - expected) / 1000:.0f} s, or this "
                 f"machine slept: all slots last for {self.config.settle_seconds:g} s, so that runs can renew theirs",
             )
+
         if older:
             self.note_once(
                 "older",
@@ -366,6 +373,7 @@ class RedisStore:
         if self._is_given_up:
             self._is_given_up = False
             self._waiting.ready()
+
         return reply
 
     @property
@@ -386,6 +394,7 @@ class RedisStore:
                 return self._redactor.text(
                     f"the Redis server of {self.config.source} {meaning} ({error})"
                 )
+
         return self._redactor.text(
             f"the Redis server of {self.config.source} does not respond ({error})"
         )
@@ -397,6 +406,7 @@ class RedisStore:
             f"{self.config.settle_seconds:g} s, runs renew the slots that they hold"
         )
         self.note_once("unsettled", f"a session waited because {reason}")
+
         return reason
 
     def check(self) -> None:
@@ -474,17 +484,21 @@ class SlotRenewer:
             if not self._slots:
                 self._thread = None
                 return False
+
             numbers = self._store.renew(self._slots)
             lost = [slot for slot in self._slots if slot.number in numbers]
             for slot in lost:
                 self._slots.pop(slot)
+
         self._renewed_at, self._is_warned = self._config.clock(), False
+
         if lost:
             self._config.reporter.note(
                 f"{len(lost)} of this run's slots went to other runs while {self._config.source} was unreachable for "
                 f"more than {self._config.slot_seconds:g} s: there may be more sessions than "
                 f"{Options.max_sessions.flag} allows"
             )
+
         return True
 
     def _on_failure(self, error: RedisError) -> None:
@@ -525,7 +539,9 @@ class RedisClaim(Claim):
         """
         if self._slots:
             return True
+
         urgency = "" if self.urgency == NOT_QUEUED else str(self.urgency)
+
         try:
             if self._stays():
                 return False
@@ -537,27 +553,32 @@ class RedisClaim(Claim):
             return False
 
         self._is_unanswered = False
+
         if look.took:
             self._slots = [
                 RedisSlot(self._store.renewer, self.name, number, self.holder)
                 for number in look.numbers
             ]
             self._store.renewer.keep(self._slots)
+
             return True
 
         self.is_behind = look.first > 0
         self._stays_as = NOT_QUEUED if look.is_first else self.urgency
         self._reason = self._store.note_unsettled() if look.settles else ""
         self._pause_seconds = min(self._period, look.next_look / 1000)
+
         return False
 
     def _stays(self) -> bool:
         """Renew its ticket and return True, if that is all it has to do."""
         if self._stays_as == NOT_QUEUED or self._stays_as != self.urgency:
             return False
+
         seconds = self._store.stay(self.name)
         if seconds is None:
             return False
+
         self._is_unanswered = False
         self._pause_seconds = min(self._period, seconds)
         return True
@@ -568,11 +589,13 @@ class RedisClaim(Claim):
             raise ConfigError(
                 f"{Options.max_sessions.flag} cannot be enforced: {reason}"
             ) from None
+
         if self._store.is_given_up:
             raise LeaseTimeoutError(
                 f"{Options.max_sessions.flag} cannot be enforced: {reason}, and an earlier test has "
                 "waited for it until its timeout"
             ) from None
+
         self._is_unanswered = True
         self._reason = reason
         self._stays_as = NOT_QUEUED
@@ -596,6 +619,7 @@ class RedisClaim(Claim):
         except RedisError:
             # The next look reports it.
             seconds = min(seconds, _pause(*_RECONNECT_SECONDS))
+
         sleep(seconds)
 
     def blocked_by(self) -> Blocker:
@@ -604,6 +628,7 @@ class RedisClaim(Claim):
                 return self._store.waited(self.name, self.most)
             except RedisError as error:
                 self._explain(error)
+
         return Blocker((f"unknown, because {self._reason}",), 0)
 
     def leave(self) -> None:

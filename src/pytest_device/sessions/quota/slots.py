@@ -75,8 +75,10 @@ class Slots:
                 f"{count} sessions are needed at once, but {Options.max_sessions.flag} allows {self.most}: "
                 "increase it, or use fewer devices in one test"
             )
+
         if not count:
             return []
+
         claim = self._store.claim(count, self.most, self._holder)
         try:
             self._wait(claim, release_idle)
@@ -121,6 +123,7 @@ class Slots:
                 raise LeaseTimeoutError(
                     f"{self._waited(claim, now - started)}. Increase {more}{Options.wait_timeout_seconds.flag}"
                 )
+
             if now >= word_at - early:
                 word_at = now + _HEARTBEAT_SECONDS
                 early = min(claim.pause_seconds, _EARLY_SECONDS)
@@ -129,9 +132,11 @@ class Slots:
             claim.queue(urgent=not gave and self._has_some())
             if claim.slots:
                 return
+
             pause = claim.pause_seconds
             if self._has_some():
                 pause = min(pause, _PAUSE_WITH_SLOTS_SECONDS)
+
             # Messages need no precision: a claim blocks for whole seconds.
             pause = min(pause, deadline - now, ceil(word_at - now))
             (self._sleep or claim.wait)(pause)
@@ -155,6 +160,7 @@ class Slots:
             f"{number} by {holder}" for holder, number in Counter(found.held).items()
         )
         several = f"{claim.count} of {self.most} sessions ({Options.max_sessions.flag})"
+
         return (
             f"waited {seconds:.0f} s for {f'session {self._of}' if self._of else several}; "
             f"in use: {holders or 'none'}; position in the queue: {found.ahead + 1}"

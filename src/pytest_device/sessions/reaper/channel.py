@@ -82,11 +82,13 @@ class DirectCalls:
         while not self._supervisor.is_done:
             for call in self._supervisor.due_calls():
                 send_call(self._endpoint, call, self._on_answer)
+
             due = self._supervisor.next_due()
             with suppress(queue.Empty):
                 self._inbox.get(
                     timeout=None if due is None else max(0.0, due - time.monotonic())
                 )()
+
             self._supervisor.end_warm()
 
 
@@ -142,12 +144,14 @@ class ReaperChannel:
         """Send a request unless another send is in progress, perhaps in the code that a signal handler interrupted."""
         if not self._lock.acquire(blocking=False):
             return False
+
         try:
             self._write(request)
         except OSError:  # the reaper is gone
             return False
         finally:
             self._lock.release()
+
         return True
 
     def _send(self, request: Request) -> bool:
@@ -156,6 +160,7 @@ class ReaperChannel:
         except OSError:
             self._ready.clear()
             return False
+
         return True
 
     def _write(self, request: Request) -> None:
@@ -200,6 +205,7 @@ class ReaperChannel:
     def _spawned(self) -> socket.socket | None:
         if not self._processes_left:
             return None
+
         self._processes_left -= 1
         try:
             return _spawn(
@@ -212,6 +218,7 @@ class ReaperChannel:
 
     def _listen(self, channel: socket.socket) -> None:
         reports = Decoder[Report](Report)
+
         with channel:
             try:
                 while data := received(channel):
@@ -219,6 +226,7 @@ class ReaperChannel:
                         self._receive(report)
             except MessageError as error:
                 self._fate = f"cannot be understood ({error})"
+
         if not self._closed:
             self._replace()
 
@@ -235,6 +243,7 @@ class ReaperChannel:
         self._ready.clear()
         if not self._processes_left:
             self._on_report(NoReaper(f"the reaper process {self._fate}"))
+
         with self._lock:  # later requests must follow those that restore the successor
             self._start()
             for request in self._restore():
@@ -245,7 +254,9 @@ def _spawn(start: Start, note: Callable[[str], None]) -> socket.socket:
     """Start a reaper in its own process session; pass the service's token through the channel only."""
     if not sys.executable:
         raise OSError("the path of this Python is unknown")
+
     environ = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     channel = SYSTEM.spawn_guardian(bare_python(_MODULE, NAME), environ, note)
     channel.sendall(encode(start))
+
     return channel

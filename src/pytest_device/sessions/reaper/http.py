@@ -57,6 +57,7 @@ def send(
     None if that was an interim response.
     """
     sent = False
+
     try:
         connection = _connection(endpoint)
         connection.response_class = partial(_FinalResponse, call.reply_seconds, limit)  # type: ignore[assignment]  # it is called only
@@ -70,6 +71,7 @@ def send(
             connection.request(
                 call.method, f"{prefix}{call.path}", data, _headers(endpoint.token)
             )
+
             return _answer(connection, seen)
         finally:
             connection.close()
@@ -96,15 +98,18 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
             True,
             bytes(seen),
         )
+
     asked = retry_after(
         reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time()
     )
+
     try:
         body = unpacked(
             bytes(seen), reply.headers.get("Content-Encoding", ""), MAX_BYTES
         )
     except CompressionError as error:
         return NoReply(str(error), True, error.part)
+
     return Reply(reply.status, body, asked)
 
 
@@ -149,16 +154,19 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "http":
         return http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
+
     context = ssl.create_default_context(cafile=endpoint.cafile, capath=endpoint.capath)
     if not endpoint.proxy:
         return http.client.HTTPSConnection(
             host, port, timeout=CONNECT_SECONDS, context=context
         )
+
     proxy = urlsplit(endpoint.proxy)
     connection = http.client.HTTPSConnection(
         proxy.hostname or "", proxy.port, timeout=CONNECT_SECONDS, context=context
     )
     headers: dict[str, str] = {}
+
     if proxy.username is not None:
         credentials = (
             f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
@@ -166,6 +174,7 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
         headers["Proxy-Authorization"] = (
             f"Basic {base64.b64encode(credentials).decode('ascii')}"
         )
+
     connection.set_tunnel(host, port, headers)
     return connection
 

@@ -23,12 +23,14 @@ def main() -> None:
     """Detach, read the first message, which lists what to supervise, and run the loop."""
     SYSTEM.detach()
     channel = SYSTEM.await_channel()
+
     first = b""
     while b"\n" not in first:
         data = sender.received(channel)
         if not data:
             return
         first += data
+
     line, _, rest = first.partition(b"\n")
     (start,) = Decoder[messages.Start](messages.Start).feed(line + b"\n")
     channel.sendall(encode(messages.Ready()))
@@ -72,16 +74,22 @@ class ReaperLoop:
         # The first call is a few moments away, and an interpreter takes some to start.
         with suppress(OSError):  # tried again for that call
             self._open_sender()
+
         self._handle(received)
+
         while not self._supervisor.is_done or self._supervisor.has_warm:
             for call in self._supervisor.due_calls():
                 self._send(call)
+
             self._stop_idle_sender()
             for key, _ in self._selector.select(self._pause()):
                 key.data()
+
             if any(not SYSTEM.exists(pid) for pid in self._pids):
                 self._supervisor.on_run_gone()
+
             self._supervisor.end_warm()
+
         self._channel.settimeout(POLL_SECONDS)
         self._report(messages.Ended())
         self._stop_sender()
@@ -92,8 +100,10 @@ class ReaperLoop:
         times = [] if due is None else [due]
         if self._sender is not None and not self._supervisor.open_calls:
             times.append(self._idle_since + SENDER_IDLE_SECONDS)
+
         if self._pids:
             times.append(now + POLL_SECONDS)
+
         return max(0.0, min(times) - now) if times else None
 
     # The run: its requests, its end, the reports to it.
@@ -104,6 +114,7 @@ class ReaperLoop:
         except ProcessLookupError:
             self._supervisor.on_run_gone()
             return
+
         if watch is None:
             self._pids.append(pid)
         else:
@@ -118,15 +129,18 @@ class ReaperLoop:
 
     def _use_channel(self) -> None:
         self._flush()
+
         try:
             data = self._channel.recv(sender.CHUNK_BYTES)
         except BlockingIOError:  # only writable
             return
         except OSError:
             data = b""
+
         if not data:
             self._selector.unregister(self._channel)
             self._supervisor.on_run_gone()
+
         self._handle(data)
 
     def _handle(self, data: bytes) -> None:
@@ -146,6 +160,7 @@ class ReaperLoop:
             pass
         except OSError:  # the run is gone
             self._unsent = b""
+
         if self._channel in self._selector.get_map():
             waiting = selectors.EVENT_WRITE if self._unsent else 0
             self._selector.modify(
@@ -169,12 +184,14 @@ class ReaperLoop:
             self._selector.register(
                 self._sender, selectors.EVENT_READ, self._use_sender
             )
+
         return self._sender
 
     def _use_sender(self) -> None:
         data = sender.received(self._sender) if self._sender else b""
         if not data:
             self._stop_sender()
+
             for number in self._supervisor.open_calls:
                 self._on_answer(
                     Returned(
@@ -182,6 +199,7 @@ class ReaperLoop:
                         NoReply("the process that sent it was killed", sent=True),
                     )
                 )
+
         for returned in self._answers.feed(data):
             self._on_answer(returned)
 

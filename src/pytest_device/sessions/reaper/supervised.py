@@ -120,6 +120,7 @@ class WarmRegistry:
         """Keep a session warm for ``seconds``; raises OSError if no run could find it."""
         if self._ledger is None:
             raise OSError("there is no ledger")
+
         self._ledger.keep_warm(entry)
         self._kept[entry.intent] = (
             entry,
@@ -131,11 +132,13 @@ class WarmRegistry:
         """Claim a warm session of a ledger; False if another process has it."""
         if self._ledger is None:
             return False
+
         try:
             if is_had := of.claim(entry.intent, self._ledger):
                 self._kept.pop(entry.intent, None)
         except OSError:  # as good as gone: the run boots another device
             return False
+
         return is_had
 
     def reclaim(self, intent: str) -> Entry | None:
@@ -143,6 +146,7 @@ class WarmRegistry:
         entry, *_ = self._kept.pop(intent, (None,))
         if entry is None or self._ledger is None:
             return None
+
         try:
             is_had = self._ledger.claim(
                 intent, self._ledger
@@ -150,6 +154,7 @@ class WarmRegistry:
         # No other process can claim it either: it must not keep running.
         except OSError:
             is_had = True
+
         return entry if is_had else None
 
     def expired(self) -> Iterator[Entry]:

@@ -74,6 +74,7 @@ class Supervisor:
         ]
         if self._warm:
             times.append(time.monotonic() + self._warm.pause())
+
         return min(times, default=None)
 
     def handle(self, request: messages.Request) -> None:
@@ -110,9 +111,11 @@ class Supervisor:
     def due_calls(self) -> Iterator[messages.Call]:
         """Yield the calls to send now; each needs an answer."""
         now = time.monotonic()
+
         for session in list(self._sessions.values()):
             if session.due is None or session.due > now:
                 continue
+
             if session.phase is not Phase.ABANDONED:
                 self._number += 1
                 call = session.call(self._number)
@@ -130,6 +133,7 @@ class Supervisor:
         session = self._sessions.get(intent)
         if session is None:
             return
+
         if not session.entry.session_id:
             self._on_create_answer(session, returned.answer)
         elif isinstance(returned.answer, messages.Reply) and _proves_end(
@@ -159,6 +163,7 @@ class Supervisor:
         for session in self._sessions.values():
             if self._ledger and not self._ledger.holds(session.entry.intent):
                 self._record(session.entry)
+
         self._begin(entry, body, due=time.monotonic())
 
     def _begin(
@@ -197,6 +202,7 @@ class Supervisor:
     def _keep_warm(self, entry: Entry, seconds: float) -> None:
         if entry.intent not in self._sessions:
             return
+
         if self._is_written(lambda: self._warm.keep(entry, seconds)):
             self._sessions.pop(entry.intent).end(Phase.WARM)
             self._report(messages.Kept(entry.intent))
@@ -207,6 +213,7 @@ class Supervisor:
         if not self._warm.claim(entry, of):
             self._report(messages.Gone(entry.intent))
             return
+
         self._begin(entry)
         self._record(entry)
         self._report(messages.Claimed(entry.intent))
@@ -226,6 +233,7 @@ class Supervisor:
                 return
             case messages.NoReply(sent=sent):
                 refused = not sent
+
         session_id, url = (
             ("", "")
             if refused
@@ -233,6 +241,7 @@ class Supervisor:
         )
         if self._token in url:
             url = ""
+
         if session_id:
             session.created(
                 session.entry.created(session_id, url, answer.body)._replace(
@@ -245,6 +254,7 @@ class Supervisor:
         else:  # stays in the ledger until its time is up
             del self._sessions[session.entry.intent]
             self._record(session.end(Phase.LOST))
+
         self._report(
             messages.Answered(session.entry.intent, answer, session_id, url, refused)
         )
@@ -252,6 +262,7 @@ class Supervisor:
     def _on_lookup(self, session: WatchedSession, answer: messages.Answer) -> None:
         now = time.monotonic()
         session.note(answer, now)
+
         if session.phase is Phase.STOPPING:
             session.due = now + LOOKUP_SECONDS
         # Else it began before, and another one has decided.
@@ -271,6 +282,7 @@ class Supervisor:
         missing_seconds = (
             None if session.missing_since is None else now - session.missing_since
         )
+
         match found:
             case messages.Reply() if (
                 missing_seconds is not None
@@ -319,6 +331,7 @@ class Supervisor:
         leaves_tombstone = (
             self._is_alone or self._leaves_tombstones
         ) and not session.is_due
+
         # If a full disk takes no tombstone, the process that reconciles the run stops it once more.
         is_noted = bool(
             ledger and leaves_tombstone and end and ledger.holds(entry.intent)
@@ -337,6 +350,7 @@ class Supervisor:
         except OSError as error:
             self._report(messages.LedgerFailed(self._problem(error)))
             return False
+
         return True
 
     def _problem(self, error: OSError) -> str:
