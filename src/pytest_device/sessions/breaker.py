@@ -152,16 +152,19 @@ class _Circuit:
         is_final: bool,
         now: float,
     ) -> None:
-        self.failures, self.since = self.failures + 1, now
+        self.failures += 1
+        self.since = now
         self._note(cause, is_final=is_final)
 
     def _note(self, cause: Cause, *, is_final: bool) -> None:
         if self.cause is None or (is_final and not self.is_final):
-            self.cause, self.is_final = cause, is_final
+            self.cause = cause
+            self.is_final = is_final
 
     def succeed(self) -> None:
         if not self.is_final:
-            self.failures, self.cause = 0, None
+            self.failures = 0
+            self.cause = None
 
     def answer(self, attempt: AttemptId, now: float) -> Answer:
         others = self.under_way - {attempt}
@@ -199,11 +202,9 @@ class _OutageCircuit(_Circuit):
         if attempt in self.before:
             return
 
-        self.failures, self.since, self.before = (
-            self.failures + cause.calls,
-            now,
-            set(self.under_way),
-        )
+        self.failures += cause.calls
+        self.since = now
+        self.before = set(self.under_way)
         self._note(cause, is_final=is_final and self.failures >= self.limit)
 
     def succeed(self) -> None:
@@ -220,12 +221,12 @@ class _OutageCircuit(_Circuit):
 
         is_open = self.failures >= self.limit
         pause = OUTAGE_PROBE if is_open else OUTAGE_PAUSES[self.failures - 1]
-        left = self.since + pause * self.interval - now
+        seconds_left = self.since + pause * self.interval - now
         is_probed = bool(self.under_way - self.before - {attempt})
         if is_open:
-            return self.cause if left > 0 or is_probed else go
-        if left > 0:
-            return Pause(left, self.cause)
+            return self.cause if seconds_left > 0 or is_probed else go
+        if seconds_left > 0:
+            return Pause(seconds_left, self.cause)
 
         return Turn.WAIT if is_probed else go
 
@@ -243,7 +244,8 @@ class LocalBreaker:
         *,
         interval_seconds: float = POLL_INTERVAL_SECONDS,
     ) -> None:
-        self._limit, self._clock = max(limit, FEWEST_IN_A_ROW), clock
+        self._limit = max(limit, FEWEST_IN_A_ROW)
+        self._clock = clock
         self._outage = _OutageCircuit(
             len(OUTAGE_PAUSES) + 1,
             interval=min(interval_seconds, float(POLL_INTERVAL_SECONDS)),
@@ -253,10 +255,12 @@ class LocalBreaker:
 
     def ask(self, key: str, attempt: AttemptId) -> Answer:
         with self._lock:
-            for_all, circuit = self._of(EVERY), self._of(key)
-            answer = (for_all.cause if for_all.is_final else None) or circuit.answer(
-                attempt, self._clock()
-            )
+            for_all = self._of(EVERY)
+            circuit = self._of(key)
+            if for_all.is_final and for_all.cause:
+                return for_all.cause
+
+            answer = circuit.answer(attempt, self._clock())
             if answer in _GOES:
                 circuit.begin(attempt)
 
@@ -274,7 +278,8 @@ class LocalBreaker:
         with self._lock:
             # A token that has worked: its process does not know that.
             if key == EVERY and self._outage.has_succeeded:
-                key, cause = CREATE, cause._replace(calls=max(cause.calls, 1))
+                key = CREATE
+                cause = cause._replace(calls=max(cause.calls, 1))
             for circuit in self._circuits.values():
                 circuit.under_way.discard(attempt)
             self._of(key).fail(cause, attempt, is_final=is_final, now=self._clock())
@@ -335,7 +340,8 @@ class Permits:
         self.breaker = breaker or AllowAll()
         self.has_worked = False
         """Whether the service has accepted a call of this process, or created a session for another one of the run."""
-        self._verdict_of, self._mask = verdict_of, mask
+        self._verdict_of = verdict_of
+        self._mask = mask
         self._numbers = count()
 
     def new(self, key: str) -> "BreakerPermit":
@@ -388,15 +394,17 @@ class Permits:
 
     def note_affected_test(self, key: str, test: str) -> None:
         """Record the first test that was affected by the cause of failures."""
-        for one in (key, EVERY, CREATE):
-            self.breaker.note_affected_test(one, test)
+        for affected_key in (key, EVERY, CREATE):
+            self.breaker.note_affected_test(affected_key, test)
 
 
 class BreakerPermit:
     """The permit for one attempt, from the request to the result of the attempt."""
 
     def __init__(self, permits: Permits, key: str, attempt: AttemptId) -> None:
-        self._permits, self._key, self._attempt = permits, key, attempt
+        self._permits = permits
+        self._key = key
+        self._attempt = attempt
         self._is_under_way = False
         self._failure: DeviceError | None = None
         self.pause: Pause | None = None
@@ -430,7 +438,8 @@ class BreakerPermit:
 
         With ``calls``, that many create calls have failed in front of the service or with a token that has worked.
         """
-        self._is_under_way, self._failure = False, error
+        self._is_under_way = False
+        self._failure = error
         cause = self._permits.cause_of(error)._replace(calls=calls)
         is_token = isinstance(error, UnauthorizedError) and not error.is_page
         is_final = may_be_final and not cause.verdict.is_temporary and not calls

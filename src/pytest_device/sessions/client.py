@@ -134,7 +134,8 @@ class DeviceClient:
         redactor: Redactor | None = None,
     ) -> None:
         self.base_url = parsers.address(base_url)
-        self._vendor, self._is_networked = vendor, transport is None
+        self._vendor = vendor
+        self._is_networked = transport is None
         self._sleep = sleep
         self._reply_seconds = reply_seconds
         self._now = now
@@ -254,13 +255,13 @@ class DeviceClient:
         """Return the response that proves the end, from the stop call or a lookup; otherwise the stop's response."""
         path = _path(session_id)
         answer = self._tried("stop", "POST", f"{path}/stop")
-        found = (
+        proof = (
             answer
             if _has_ended(answer, session_id)
             else self._tried("get", "GET", path)
         )
 
-        return found if _has_ended(found, session_id) else answer
+        return proof if _has_ended(proof, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
         """Return whether a create call that failed with an error may have left a session whose ID is unknown.
@@ -345,10 +346,8 @@ class DeviceClient:
         self, operation: str, method: str, path: str, body: Any, seconds: float
     ) -> Session:
         # The interface requires the Content-Type header even without a body ("Endpoints", common to all).
-        headers, extensions = (
-            {"Content-Type": "application/json"},
-            {"trace": self._sockets.note},
-        )
+        headers = {"Content-Type": "application/json"}
+        extensions = {"trace": self._sockets.note}
         silence = max(_SILENCE_SECONDS, seconds)
 
         timeout = httpx.Timeout(_SILENCE_SECONDS, connect=CONNECT_SECONDS, read=silence)
@@ -438,7 +437,8 @@ class LocalClient(DeviceClient):
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session; raises ConfigError if its request made it fail."""
-        session, facts = super().get(session_id), dict[str, Any]()
+        session = super().get(session_id)
+        facts = dict[str, Any]()
         if session.status != Status.NEW:
             with suppress(httpx.HTTPError, ValueError):
                 facts = (

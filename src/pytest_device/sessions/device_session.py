@@ -220,7 +220,9 @@ class DeviceSession:
         """Whether a full timeout passed before it was ready; None if no test's wait for it has failed."""
         self._start_error: SessionError | None = None
         """Why a test gave it up, or it failed, before it was ready; it may become ready later."""
-        self._policy, self._config, self._find_warm = policy, config, find_warm
+        self._policy = policy
+        self._config = config
+        self._find_warm = find_warm
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
         self._attempt = _Attempt(requirement, policy, config)
@@ -279,13 +281,11 @@ class DeviceSession:
         A session gets a second full timeout, but no third, and no second one if equal sessions fail, too.
         """
         self._note_start_error(error)
-        is_timed_out, had_timed_out = (
-            isinstance(error, SessionTimeoutError),
-            self._has_timed_out,
-        )
-        if self.state not in {State.STARTING, State.READY} or (
-            is_timed_out and had_timed_out
-        ):
+        is_timed_out = isinstance(error, SessionTimeoutError)
+        had_timed_out = self._has_timed_out
+        if self.state not in {State.STARTING, State.READY}:
+            return False
+        if is_timed_out and had_timed_out:
             return False
 
         self._has_timed_out = is_timed_out or bool(had_timed_out)
@@ -301,13 +301,13 @@ class DeviceSession:
         Raises the error that makes it give up: a ServiceError, SessionError, LeaseTimeoutError or NotAttemptedError.
         """
         if self.state is State.REQUESTED and not self._may_begin():
-            self.due = self._config.clock() + self._attempt.delay_behind_others(
-                self._call.pause
-            )
+            delay = self._attempt.delay_behind_others(self._call.pause)
+            self.due = self._config.clock() + delay
             return
 
         if self._has_timed_out and self.state is State.STARTING:
-            self._start.may_begin()  # raises where others have timed out as well since
+            # Raises where others have timed out as well since.
+            self._start.may_begin()
             self._start.release()
 
         try:
@@ -323,17 +323,20 @@ class DeviceSession:
         self.due = self._config.clock() + delay
         if not delay and self.state is State.STARTING:
             self._start.ready()
-            self._move(State.READY)  # last: another thread may read the state
+            # Last: another thread may read the state.
+            self._move(State.READY)
 
     def _may_begin(self) -> bool:
         """Take over a warm session, or return whether one may be created now."""
-        find, self._find_warm = self._find_warm, None  # only once
+        # Only once: a retry creates a session.
+        find = self._find_warm
+        self._find_warm = None
         if find and (warm := find()):
             self._move(self._attempt.take_over(warm))
             return True
+
         if self.requirement.attach:
             return self._start.may_begin()
-
         may_begin = False
         try:
             may_begin = self._call.may_begin() and self._start.may_begin()
@@ -398,7 +401,8 @@ class DeviceSession:
         if not self.is_created or self._ends_as is not State.ENDED:
             return
 
-        of, client = self.ref(), self._config.client
+        of = self.ref()
+        client = self._config.client
         try:
             answer: Session | ServiceError = client.stop(of.session_id)
         except ServiceError as error:
@@ -433,11 +437,9 @@ class DeviceSession:
             if since is None:
                 return event
 
+            own_seconds = self._config.clock() - since
             return replace(
-                event,
-                running_seconds=min(
-                    event.running_seconds, self._config.clock() - since
-                ),
+                event, running_seconds=min(event.running_seconds, own_seconds)
             )
 
         if since is None:
@@ -446,12 +448,12 @@ class DeviceSession:
         if since is None:  # its device was never ready
             return event
 
-        mine = self._config.clock() - since
+        own_seconds = self._config.clock() - since
         by_service = event.max_running_seconds
-        return replace(
-            event,
-            max_running_seconds=mine if by_service is None else min(by_service, mine),
-        )
+        if by_service is not None:
+            own_seconds = min(by_service, own_seconds)
+
+        return replace(event, max_running_seconds=own_seconds)
 
     @contextmanager
     def _ending(self) -> Generator[None]:
@@ -509,18 +511,13 @@ class DeviceSession:
     def keep_warm(self, until: str) -> None:
         """Keep it warm for the next run, until the given time of day."""
         self._ends_as = State.WARM
-        since = (
-            self._attempt.taken_over_at
-            if self._attempt.taken_over_at is not None
-            else self.ready_at
-        )
-        self._config.relay.event(
-            events.KeptWarm(
-                self.ref(),
-                until,
-                None if since is None else self._config.clock() - since,
-            )
-        )
+        # Before a take-over, its running time is another run's.
+        since = self._attempt.taken_over_at
+        if since is None:
+            since = self.ready_at
+
+        seconds = None if since is None else self._config.clock() - since
+        self._config.relay.event(events.KeptWarm(self.ref(), until, seconds))
         self._end()
 
     def check_alive(self) -> SessionError | None:
@@ -571,8 +568,10 @@ class _Attempt:
     def __init__(
         self, requirement: DeviceRequirement, policy: WaitPolicy, config: SessionConfig
     ) -> None:
-        self._request, self._attach = requirement.request, requirement.attach
-        self._policy, self._config = policy, config
+        self._request = requirement.request
+        self._attach = requirement.attach
+        self._policy = policy
+        self._config = config
         self.session: Session | None = None
         """The service's latest response."""
         self.session_id: str | None = None
@@ -603,7 +602,8 @@ class _Attempt:
         """When the controller checks began."""
         self._reported = ("", self.started)
         """State reported last, and when."""
-        self._capacity, self._doubt = CapacityBackoff(policy), CreateBackoff(policy)
+        self._capacity = CapacityBackoff(policy)
+        self._doubt = CreateBackoff(policy)
         self._backoff: CapacityBackoff | CreateBackoff | None = None
         """Whichever of them decides when to create it."""
         self._is_named = False
@@ -618,11 +618,9 @@ class _Attempt:
         if self.session_id is not None:
             return 0
 
-        return (
-            max(self._doubt.calls, 1)
-            if is_outage(error) or self._contradicts(error)
-            else 0
-        )
+        if is_outage(error) or self._contradicts(error):
+            return max(self._doubt.calls, 1)
+        return 0
 
     def count_from(self, began: float) -> None:
         """Restart the wait at ``began``: before that nobody waited, or the wait was for an earlier session."""
@@ -632,9 +630,11 @@ class _Attempt:
 
     def take_over(self, warm: WarmSession) -> State:
         """Use a session that an earlier run kept warm."""
-        self.session, self.session_id = warm.session, str(warm.session.id)
+        self.session = warm.session
+        self.session_id = str(warm.session.id)
         self.is_known = True
-        self.ready_at, self.taken_over_at = warm.ready_at, self._config.clock()
+        self.ready_at = warm.ready_at
+        self.taken_over_at = self._config.clock()
         self._config.relay.event(events.TakenOver(self.ref(), warm.session.device_name))
         return State.READY
 
@@ -644,8 +644,9 @@ class _Attempt:
         Raises LeaseTimeoutError to give up, or NotAttemptedError if the ``pause`` lasts longer than the wait.
         """
         if pause:
-            cause, left = pause.cause, self._policy.timeout_seconds - self.waited
-            if pause.seconds >= left:
+            cause = pause.cause
+            seconds_left = self._policy.timeout_seconds - self.waited
+            if pause.seconds >= seconds_left:
                 raise NotAttemptedError(
                     cause.text, verdict=cause.verdict, test=cause.test
                 )
@@ -692,7 +693,8 @@ class _Attempt:
             ) from error
 
         check_attachable(self._request, session, self._attach)
-        self.session, self.session_id = session, str(session.id)
+        self.session = session
+        self.session_id = str(session.id)
         self.is_known = self._config.permits.has_worked = True
         self._reported = (session.described_status, self._config.clock())
         self._config.relay.event(events.Attached(self.ref()))
@@ -704,9 +706,9 @@ class _Attempt:
             return None
 
         try:
-            left = self._policy.timeout_seconds - self.waited
+            seconds_left = self._policy.timeout_seconds - self.waited
             self.session = self._as_requested(
-                self._config.client.create(self._request, timeout_seconds=left)
+                self._config.client.create(self._request, timeout_seconds=seconds_left)
             )
             self.session_id = str(self.session.id)
             check_kind(self._request, self.session)
@@ -784,7 +786,8 @@ class _Attempt:
             return
 
         self.record(session)
-        self._is_answered, self._suspicious_since = True, None
+        self._is_answered = True
+        self._suspicious_since = None
 
     def record(self, session: Session) -> None:
         """Record the service's current response; raises UnexpectedReplyError if it is about another session."""
@@ -809,27 +812,26 @@ class _Attempt:
             for name in session.invalid_fields
             if has_config or "remoteConfig" not in name
         )
-        asked = {
+        requested = {
             name: getattr(self._request, name)
             for name in _REQUESTED
             if getattr(session, name) is None
         }
 
-        return session.model_copy(update=asked)
+        return session.model_copy(update=requested)
 
     def _is_tolerated(self, error: ServiceError) -> bool:
         """Return whether the response may come from a replica that lags behind or an intermediary such as a proxy."""
         now = self._config.clock()
-        self._suspicious_since = (
-            now if self._suspicious_since is None else self._suspicious_since
-        )
+        if self._suspicious_since is None:
+            self._suspicious_since = now
         return is_suspicious(error) and now - self._suspicious_since < GONE_SECONDS
 
-    def _tolerate(self, error: ServiceError, known: Session) -> None:
+    def _tolerate(self, error: ServiceError, session: Session) -> None:
         """Delay the next poll as the service asks, but not beyond the wait's timeout."""
         if self.waited >= self._policy.timeout_seconds:
             raise timed_out(
-                known, self.waited, f" ({known.page}). Last response: {error}"
+                session, self.waited, f" ({session.page}). Last response: {error}"
             ) from error
 
         until = self._config.clock() + min(
@@ -871,13 +873,11 @@ class _Attempt:
             return session
 
         now = self._config.clock()
-        self._incomplete_since = (
-            now if self._incomplete_since is None else self._incomplete_since
-        )
-        if (
-            now - self._incomplete_since
-            < CAPABILITIES_POLLS * self._policy.poll_interval_seconds
-        ):
+        if self._incomplete_since is None:
+            self._incomplete_since = now
+
+        patience = CAPABILITIES_POLLS * self._policy.poll_interval_seconds
+        if now - self._incomplete_since < patience:
             return session
 
         self._may_be_incomplete = True
@@ -887,7 +887,8 @@ class _Attempt:
     def _controller_delay(self, session: Session) -> float:
         """Check the controller: a tunnel may come up later than the session, or not at all."""
         if self.ready_at is None or self._checked_since is None:
-            self.ready_at, self._checked_since = self._last_seen, self._config.clock()
+            self.ready_at = self._last_seen
+            self._checked_since = self._config.clock()
 
         limit = self._policy.controller_timeout_seconds
         problem = None if limit is None else self._config.problem_of(session)
@@ -920,16 +921,14 @@ class _Attempt:
             self._config.relay.event(events.StateChanged(self.ref(), text or state))
 
     def ref(self) -> events.SessionRef:
+        minutes_used = (self._config.clock() - self._created) / 60
+        minutes_left = round(self._bound_minutes() - minutes_used)
+
         return events.SessionRef(
             label=f"{self._request.platform} {self._request.type}",
             session_id=self.session_id or "",
             url=(self.session.url or "") if self.session else "",
-            minutes=max(
-                0,
-                round(
-                    self._bound_minutes() - (self._config.clock() - self._created) / 60
-                ),
-            ),
+            minutes=max(0, minutes_left),
             waited_seconds=self.waited,
         )
 
@@ -942,15 +941,15 @@ class _Attempt:
 
     def _bound_minutes(self) -> int:
         requested = self._request.max_duration_minutes
-        known = self.session.max_duration_minutes if self.session else None
-        return (
-            next(
-                value
-                for value in (known, requested, DURATION_MAX_MINUTES)
-                if value is not None
-            )
-            + CLEANUP_MINUTES
-        )
+        reported = self.session.max_duration_minutes if self.session else None
+        if reported is not None:
+            minutes = reported
+        elif requested is not None:
+            minutes = requested
+        else:
+            minutes = DURATION_MAX_MINUTES
+
+        return minutes + CLEANUP_MINUTES
 
     @property
     def waited(self) -> float:

@@ -189,11 +189,11 @@ Event = SessionEvent | Queued | Note
 
 _WORDS: Final[Mapping[str, type[Event]]] = {
     "".join(
-        f"-{sign.lower()}" if sign.isupper() else sign for sign in one.__name__
-    ).lstrip("-"): one
-    for one in get_args(Event)
+        f"-{sign.lower()}" if sign.isupper() else sign for sign in kind.__name__
+    ).lstrip("-"): kind
+    for kind in get_args(Event)
 }
-_WORD_OF: Final = {one: word for word, one in _WORDS.items()}
+_WORD_OF: Final = {kind: word for word, kind in _WORDS.items()}
 _ENDS: Final[Mapping[type[Event], State]] = {
     Stopped: State.STOPPED,
     Gone: State.GONE,
@@ -321,23 +321,23 @@ def to_plain(event: Event) -> dict[str, Any]:
 
 def from_plain(values: Mapping[str, Any]) -> Event:
     """Return the event that ``to_plain`` converted; raises EventFormatError for anything else."""
-    given = dict(values)
-    if (version := given.pop("version", None)) != VERSION:
+    rest = dict(values)
+    if (version := rest.pop("version", None)) != VERSION:
         raise EventFormatError(
             f"events of version {version!r} are not supported (only {VERSION})"
         )
 
-    if (word := given.pop("event", None)) not in _WORDS:
+    if (word := rest.pop("event", None)) not in _WORDS:
         raise EventFormatError(
             f"unknown event {word!r}: the events are {', '.join(_WORDS)}"
         )
 
-    if isinstance(session := given.get("session"), Mapping):
-        given["session"] = _built(
+    if isinstance(session := rest.get("session"), Mapping):
+        rest["session"] = _built(
             SessionRef, cast("Mapping[str, Any]", session), "session"
         )
 
-    return _built(_WORDS[word], given, word)
+    return _built(_WORDS[word], rest, word)
 
 
 def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:

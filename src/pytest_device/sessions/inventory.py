@@ -91,7 +91,9 @@ class Choice:
 
     def includes(self, known: Known) -> bool:
         if self.ids:
-            return any(one.names(known.entry.session_id) for one in self.ids)
+            return any(
+                session_id.names(known.entry.session_id) for session_id in self.ids
+            )
         return self.with_live_runs or not known.is_alive
 
 
@@ -109,10 +111,8 @@ class StopResult(Findings):
         for event in self.stopped:
             if not is_proof(event):
                 of = event.session
-                where, cost = (
-                    of.url or of.session_id,
-                    f"may run up to {of.minutes} more minutes",
-                )
+                where = of.url or of.session_id
+                cost = f"may run up to {of.minutes} more minutes"
                 yield f"not stopped: {of.label} {where}: {detail_of(event)}; {cost}"
 
         for entry in self.unknown:
@@ -154,61 +154,63 @@ def stop_known(
     """Stop sessions of this service concurrently, and remove those confirmed as stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
         account = account_of(state_dir, endpoint.token) if known else ""
-        offered = [one for one in known if choice.includes(one)]
-        invisible = _invisible(offered, endpoint, account)
+        candidates = [session for session in known if choice.includes(session)]
+        invisible = _invisible(candidates, endpoint, account)
         chosen = [
-            one
-            for one in offered
-            if one in invisible or _is_free_at(endpoint.url, one) or choice.ids
+            session
+            for session in candidates
+            if session in invisible or _is_free_at(endpoint.url, session) or choice.ids
         ]
         here = [
-            one
-            for one in chosen
-            if one.entry.state not in TOMBSTONES and one.entry.service == endpoint.url
+            session
+            for session in chosen
+            if session.entry.state not in TOMBSTONES
+            and session.entry.service == endpoint.url
         ]
         running = [
-            one.entry
-            for one in here
-            if one.entry.state not in WITHOUT_ID and one not in invisible
+            session.entry
+            for session in here
+            if session.entry.state not in WITHOUT_ID and session not in invisible
         ]
         running.sort(key=lambda entry: not entry.is_of(account))
 
         unlisted = {
-            str(one)
-            for one in choice.ids
-            if not any(one.names(other.entry.session_id) for other in known)
+            str(session_id)
+            for session_id in choice.ids
+            if not any(session_id.names(session.entry.session_id) for session in known)
         }
         # For a mistyped ID, a 404 to the stop call would prove nothing.
         unknown = {
             session_id
-            for session_id, found in look_up_sessions(endpoint, unlisted).items()
-            if found is None
+            for session_id, session in look_up_sessions(endpoint, unlisted).items()
+            if session is None
         }
-        found = [
+        added = [
             Entry.of_session(session_id, label="session")
             for session_id in sorted(unlisted - unknown)
         ]
 
         events = stop_all(
-            endpoint, [*running, *found], timeout_seconds, account=account
+            endpoint, [*running, *added], timeout_seconds, account=account
         )
         _forget(chosen, proven_in(events))
+
         now = datetime.now(UTC)
         result = StopResult(
             already_stopped=[
-                one.entry for one in chosen if one.entry.state in TOMBSTONES
+                session.entry for session in chosen if session.entry.state in TOMBSTONES
             ],
-            left_to_other_tokens=[hidden(one.entry) for one in invisible],
+            left_to_other_tokens=[hidden(session.entry) for session in invisible],
             skipped_live=0 if choice.ids else len(known) - len(chosen),
             unknown=[
-                one.entry
-                for one in here
-                if one.entry.state in WITHOUT_ID and not is_over(one.entry, now)
+                session.entry
+                for session in here
+                if session.entry.state in WITHOUT_ID and not is_over(session.entry, now)
             ],
             other_services=[
-                one.entry
-                for one in chosen
-                if one.entry.state not in TOMBSTONES and one not in here
+                session.entry
+                for session in chosen
+                if session.entry.state not in TOMBSTONES and session not in here
             ],
             unknown_ids=sorted(unknown),
             damaged={} if choice.ids else damaged,
@@ -218,29 +220,31 @@ def stop_known(
         return result
 
 
-def _invisible(offered: list[Known], endpoint: Endpoint, account: str) -> list[Known]:
+def _invisible(
+    candidates: list[Known], endpoint: Endpoint, account: str
+) -> list[Known]:
     """Return warm sessions that another token created and this one cannot look up: their owner may still use them."""
     warm = [
-        one
-        for one in offered
-        if one.entry.state == Phase.WARM
-        and one.entry.service == endpoint.url
-        and not one.entry.is_of(account)
+        session
+        for session in candidates
+        if session.entry.state == Phase.WARM
+        and session.entry.service == endpoint.url
+        and not session.entry.is_of(account)
     ]
-    found = look_up_sessions(endpoint, [one.entry.session_id for one in warm])
+    by_id = look_up_sessions(endpoint, [session.entry.session_id for session in warm])
 
-    return [one for one in warm if found.get(one.entry.session_id) is None]
+    return [session for session in warm if by_id.get(session.entry.session_id) is None]
 
 
-def _is_free_at(service_url: str, one: Known) -> bool:
-    return one.entry.service != service_url or is_free(one.run, one.entry)
+def _is_free_at(service_url: str, known: Known) -> bool:
+    return known.entry.service != service_url or is_free(known.run, known.entry)
 
 
 def _forget(chosen: list[Known], proven: set[str]) -> None:
     """Remove stopped sessions; a live run removes those that its own processes stopped."""
-    for one in chosen:
-        is_past = one.entry.state in TOMBSTONES or (
-            one.entry.state in WITHOUT_ID and is_over(one.entry, datetime.now(UTC))
+    for known in chosen:
+        is_past = known.entry.state in TOMBSTONES or (
+            known.entry.state in WITHOUT_ID and is_over(known.entry, datetime.now(UTC))
         )
-        is_done = one.entry.session_id in proven or (is_past and not one.is_alive)
-        one.run.clear([one.entry] if is_done else [])
+        is_done = known.entry.session_id in proven or (is_past and not known.is_alive)
+        known.run.clear([known.entry] if is_done else [])

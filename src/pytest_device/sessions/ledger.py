@@ -223,10 +223,10 @@ class Ledger:
 
         for _ in range(2):
             with suppress(FileNotFoundError):
-                places = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
+                paths = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
                 if any(
-                    os.path.exists(f"{one}{end}")  # noqa: PTH110
-                    for one in places
+                    os.path.exists(f"{path}{end}")  # noqa: PTH110
+                    for path in paths
                     for end in (_ENTRY, _WARM_ENTRY)
                 ):
                     return False

@@ -135,8 +135,8 @@ def next_poll(
                 "the session was stopped before it was ready",
             )
         case _:  # new, in progress without connection details, or a status missing from the document
-            left = policy.timeout_seconds - waited_seconds
-            if left <= 0:
+            seconds_left = policy.timeout_seconds - waited_seconds
+            if seconds_left <= 0:
                 hint = "It may be queued or still booting. Increase device_wait_timeout_seconds"
                 state = (
                     STATES[Status.NEW]
@@ -147,7 +147,7 @@ def next_poll(
                     session, waited_seconds, f", it is {state} ({session.page}). {hint}"
                 )
 
-            return min(policy.delay(booting_seconds), left)
+            return min(policy.delay(booting_seconds), seconds_left)
 
 
 def timed_out(
@@ -245,11 +245,11 @@ def lost_answer(name: str | None, minutes: int) -> str:
 
 def check_kind(request: SessionRequest, session: Session) -> None:
     """Raise UnexpectedReplyError if the service created another type or platform than requested."""
-    asked = f"{request.platform} {request.type}"
-    got = f"{session.platform or request.platform} {session.type or request.type}"
-    if got != asked:
+    requested = f"{request.platform} {request.type}"
+    returned = f"{session.platform or request.platform} {session.type or request.type}"
+    if returned != requested:
         raise UnexpectedReplyError(
-            f"create: requested {asked}, the service returned {got}"
+            f"create: requested {requested}, the service returned {returned}"
         )
 
 
@@ -260,13 +260,11 @@ def check_attachable(request: SessionRequest, session: Session, attach: str) -> 
             f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})"
         )
 
-    asked, found = (
-        f"{request.platform} {request.type}",
-        f"{session.platform} {session.type}",
-    )
-    if found != asked:
+    requested = f"{request.platform} {request.type}"
+    actual = f"{session.platform} {session.type}"
+    if actual != requested:
         raise ConfigError(
-            f"cannot attach to session {attach}: it is {found}, but the test needs {asked} ({session.page})"
+            f"cannot attach to session {attach}: it is {actual}, but the test needs {requested} ({session.page})"
         )
 
 
@@ -326,7 +324,8 @@ class CapacityBackoff:
     def note(self, refusal: NoCapacityError, waited_seconds: float) -> str:
         """Count a refusal; return the text to report."""
         delay = self._delay_after(refusal)
-        self._due, self.refusals = waited_seconds + delay, self.refusals + 1
+        self._due = waited_seconds + delay
+        self.refusals += 1
         self._last = str(refusal)
 
         return (

@@ -65,16 +65,16 @@ _CONFIG: Final = "remoteConfig"
 
 
 def _without(
-    data: object, at_fault: Sequence[tuple[int | str, ...]]
+    data: object, invalid: Sequence[tuple[int | str, ...]]
 ) -> dict[str, object] | None:
     """Return a session's fields without the invalid ones, None if no session remains."""
     # () is the whole object: a key is not a string.
-    if not isinstance(data, dict) or () in at_fault:
+    if not isinstance(data, dict) or () in invalid:
         return None
 
     rest = dict(cast("dict[str, object]", data))
 
-    for name, *inner in at_fault:
+    for name, *inner in invalid:
         if name in {"id", "status"}:
             return None
 
@@ -261,7 +261,8 @@ class Session(BaseModel, frozen=True):
     @property
     def device_name(self) -> str:
         """Return the device name from the capabilities, empty if there is none; it may be a placeholder."""
-        config, extra = self.remote_config, self.model_extra or {}
+        config = self.remote_config
+        extra = self.model_extra or {}
         name = (
             config.capabilities.get("appium:deviceName")
             if isinstance(config, AppiumConfig)
@@ -330,13 +331,13 @@ class Session(BaseModel, frozen=True):
         try:
             return cls.model_validate(data, context=dropped)
         except ValidationError as error:
-            at_fault = [
+            invalid = [
                 detail["loc"]
                 for detail in error.errors(include_url=False, include_input=False)
             ]
-            rest = _without(data, at_fault)
+            rest = _without(data, invalid)
             if rest is not None:
-                names = (".".join(map(str, place[:2])) for place in at_fault)
+                names = (".".join(map(str, location[:2])) for location in invalid)
                 session = cls._read(rest, (*dropped, *names))
                 if session.remote_config is None and session._incomplete_config is None:  # noqa: SLF001  # its own class
                     details = cast("dict[str, object]", data).get(_CONFIG)

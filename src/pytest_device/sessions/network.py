@@ -36,10 +36,8 @@ class Authorities(NamedTuple):
 
 def authorities(environ: Mapping[str, str] = os.environ) -> Authorities:
     """Return those of SSL_CERT_FILE and SSL_CERT_DIR, else certifi's."""
-    cafile, capath = (
-        environ.get("SSL_CERT_FILE") or None,
-        environ.get("SSL_CERT_DIR") or None,
-    )
+    cafile = environ.get("SSL_CERT_FILE") or None
+    capath = environ.get("SSL_CERT_DIR") or None
     return Authorities(cafile or (None if capath else certifi.where()), capath)
 
 

@@ -55,9 +55,9 @@ def schedule_of(past_seconds: Sequence[float], base_seconds: float) -> Schedule:
     With few boots, and for a boot longer than all past ones, the delay becomes ``base_seconds``.
     """
     past = [
-        max(one / base_seconds, _QUICKEST)
-        for one in past_seconds
-        if 0 <= one < _LONGEST_SECONDS
+        max(seconds / base_seconds, _QUICKEST)
+        for seconds in past_seconds
+        if 0 <= seconds < _LONGEST_SECONDS
     ]
     if len(past) < FEWEST_BOOTS:
         return lambda _booting_seconds: base_seconds
@@ -130,7 +130,7 @@ def _cells_of(past: Sequence[float]) -> tuple[float, list[_Cell]]:
     """Return the length of the cells, and the cells that follow from past boots."""
     weights = _weights_of(len(past))
     count = 1 / math.fsum(weight**2 for weight in weights)
-    logs = [math.log(one) for one in past]
+    logs = [math.log(past_shares) for past_shares in past]
     middle = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True))
     squares = count * math.fsum(
         weight * (log - middle) ** 2 for weight, log in zip(weights, logs, strict=True)
@@ -143,17 +143,22 @@ def _cells_of(past: Sequence[float]) -> tuple[float, list[_Cell]]:
     )
     step = math.exp(max(logs) + 3 * width) / _CELLS
     ends = [math.log(step * index) for index in range(1, _CELLS + 1)]
-    known = [
+    past_lasting = [
         math.fsum(
             w * _beyond(end, log, width) for w, log in zip(weights, logs, strict=True)
         )
         for end in ends
     ]
-    broad = [_beyond(end, middle, _BROAD_SPREAD) for end in ends]
+    broad_lasting = [_beyond(end, middle, _BROAD_SPREAD) for end in ends]
     trust = count / (count + _BROAD_BOOTS)
-    pairs = zip(pairwise([1.0, *known]), pairwise([1.0, *broad]), strict=True)
+    pairs = zip(
+        pairwise([1.0, *past_lasting]), pairwise([1.0, *broad_lasting]), strict=True
+    )
 
-    return step, [_cell(step, trust, one, other) for one, other in pairs]
+    return step, [
+        _cell(step, trust, past_shares, broad_shares)
+        for past_shares, broad_shares in pairs
+    ]
 
 
 def _weights_of(count: int) -> list[float]:
@@ -163,15 +168,15 @@ def _weights_of(count: int) -> list[float]:
 
 
 def _cell(
-    step: float, trust: float, known: tuple[float, float], broad: tuple[float, float]
+    step: float, trust: float, past: tuple[float, float], broad: tuple[float, float]
 ) -> _Cell:
     """Return a cell from the shares of past and of any other boots that last to its beginning and its end."""
-    share = sum(known) / 2
+    share = sum(past) / 2
     lasting = trust * share + (1 - trust) * sum(broad) / 2
     return _Cell(
         lasting,
         trust * share / lasting,
-        (known[0] - known[1]) / step / share if share else 0.0,
+        (past[0] - past[1]) / step / share if share else 0.0,
     )
 
 

@@ -84,8 +84,12 @@ class Pool:
 
         ``patience`` lists the errors by which a test stops waiting for a session that may still become ready.
         """
-        self._config, self._sleep, self._warm, self._slots = config, sleep, warm, slots
-        self._exclusive, self._patience = exclusive, patience
+        self._config = config
+        self._sleep = sleep
+        self._warm = warm
+        self._slots = slots
+        self._exclusive = exclusive
+        self._patience = patience
         self._pid = os.getpid()
         self._roster = Roster(config, warm, before_stop)
 
@@ -106,28 +110,28 @@ class Pool:
             return
 
         self._roster.reconcile()
-        met = [
-            one.requirement
-            for one in self._roster.sessions
-            if not one.is_ready or is_good(one)
+        unmatched = [
+            session.requirement
+            for session in self._roster.sessions
+            if not session.is_ready or is_good(session)
         ]
 
         started: list[DeviceSession] = []
         try:
             for requirement in requirements:
-                if requirement in met:
-                    met.remove(requirement)
+                if requirement in unmatched:
+                    unmatched.remove(requirement)
                 elif requirement.attach or requirement.minutes >= (
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
                     continue  # it must not idle before it is used
-                elif (
-                    slots := self._slots.try_acquire(1) if self._slots else [None]
-                ) is None:
-                    return
                 else:
+                    slots = self._slots.try_acquire(1) if self._slots else [None]
+                    if slots is None:
+                        return
                     started.append(self._new(requirement, policy, slots[0]))
-        finally:  # only now: the first of them needs to know what the others will look for
+        finally:
+            # Only now: the first of them needs to know what the others will look for.
             for session in started:
                 self._roster.start_in_background(session)
 
@@ -145,8 +149,10 @@ class Pool:
         """
         acquiring: Acquisition = []
         try:
-            for one in requirements:  # one by one, because an error ends the loop
-                acquiring.append(self._roster.find(one) or self._attached(one, policy))
+            # Appended one by one: after an error, the sessions so far are released.
+            for requirement in requirements:
+                session = self._roster.find(requirement)
+                acquiring.append(session or self._attached(requirement, policy))
             self._fill(acquiring, requirements, policy)
             self._wait(acquiring, requirements, policy)
         except BaseException as error:
@@ -207,9 +213,10 @@ class Pool:
 
     def close(self) -> None:
         """Stop all sessions; an event reports each one that could not be stopped."""
-        for session in [
+        starting = [
             session for session in self._roster.sessions if not session.is_ready
-        ]:
+        ]
+        for session in starting:
             self._roster.drop(session)
 
         try:
@@ -272,13 +279,14 @@ class Pool:
         slots = self._acquired_slots(acquiring)
 
         for index, requirement in enumerate(requirements):
-            if acquiring[index] is None:
-                acquiring[index] = session = self._new(
-                    requirement, policy, slots.pop(0)
-                )
-                session.assignment.reserve()
-                if since is not None:
-                    session.count_from(since)
+            if acquiring[index] is not None:
+                continue
+
+            session = self._new(requirement, policy, slots.pop(0))
+            acquiring[index] = session
+            session.assignment.reserve()
+            if since is not None:
+                session.count_from(since)
 
     def _wait(
         self,
@@ -287,7 +295,8 @@ class Pool:
         policy: WaitPolicy,
     ) -> None:
         """Wait until all are ready; stop other sessions while the service has no capacity for one of them."""
-        patience = 1  # a single refusal may be temporary: it is worth waiting for the next response
+        # A single refusal may be temporary: it is worth waiting for the next response.
+        patience = 1
         since = self._config.clock()
 
         while waiting := [
@@ -297,13 +306,16 @@ class Pool:
             refused = [session for session in waiting if not session.is_created]
             if not refused:
                 self._fill(acquiring, requirements, policy, since)
-            elif (
-                any(session.refusals > patience for session in advanced)
-                and not self._roster.release_idle_session()
-            ):
-                if any(session not in refused for session in acquiring if session):
-                    patience *= 2  # stopping sessions had no effect and cost a boot
-                self._give_up(acquiring, but=refused)
+                continue
+
+            lacks_capacity = any(session.refusals > patience for session in advanced)
+            if not lacks_capacity or self._roster.release_idle_session():
+                continue
+
+            # Stopping sessions had no effect and cost a boot: tolerate more refusals.
+            if any(session not in refused for session in acquiring if session):
+                patience *= 2
+            self._give_up(acquiring, exclude=refused)
 
     def _new(
         self, requirement: DeviceRequirement, policy: WaitPolicy, slot: Slot | None
@@ -330,7 +342,8 @@ class Pool:
 
     def _acquired_slots(self, acquiring: Acquisition) -> list[Slot | None]:
         """Return a slot for each missing session; if there are too few, stop all: they count as missing."""
-        missing, slots = acquiring.count(None), self._slots
+        missing = acquiring.count(None)
+        slots = self._slots
         if slots is None or not missing:
             return [None] * missing
 
@@ -362,11 +375,17 @@ class Pool:
             )
 
     def _give_up(
-        self, acquiring: Acquisition, but: Sequence[DeviceSession] = ()
+        self, acquiring: Acquisition, exclude: Sequence[DeviceSession] = ()
     ) -> None:
         """Stop sessions that were to be reused, too: a process holds none while it waits for slots or capacity."""
-        ending = [session for session in acquiring if session and session not in but]
-        acquiring[:] = [session if session in but else None for session in acquiring]
+        ending = [
+            session for session in acquiring if session and session not in exclude
+        ]
+        # In place: ``acquire`` releases the sessions in this list after an error.
+        acquiring[:] = [
+            session if session in exclude else None for session in acquiring
+        ]
+
         self._roster.end(ending)
 
 
@@ -383,7 +402,9 @@ class Roster:
         before_stop: Callable[[DeviceSession], None],
     ) -> None:
         self.sessions: list[DeviceSession] = []
-        self._relay, self._warm, self._before_stop = config.relay, warm, before_stop
+        self._relay = config.relay
+        self._warm = warm
+        self._before_stop = before_stop
         self._background = Background(config.clock, config.relay)
         self._dropped: list[DeviceSession] = []
         """Sessions that the background thread stops."""
@@ -412,9 +433,10 @@ class Roster:
         return session
 
     def _reusable(self, requirement: DeviceRequirement) -> DeviceSession | None:
-        for session in [
+        equal = [
             session for session in self.idle() if session.requirement == requirement
-        ]:
+        ]
+        for session in equal:
             if is_good(session, requirement.minutes) and not session.check_alive():
                 return session
             self.end([session])
@@ -424,7 +446,12 @@ class Roster:
     def _prefetched(self, requirement: DeviceRequirement) -> DeviceSession | None:
         """Return a prefetched session for a requirement; raises the error that ended its start."""
         session = next(
-            (one for one in self.prefetching() if one.requirement == requirement), None
+            (
+                session
+                for session in self.prefetching()
+                if session.requirement == requirement
+            ),
+            None,
         )
         if session is None:
             return None
@@ -444,32 +471,35 @@ class Roster:
         return session
 
     def prefetching(self) -> list[DeviceSession]:
-        ahead = [
+        prefetched = [
             session
             for session in self.sessions
             if session.assignment.holder is Holder.BACKGROUND
         ]
 
-        return [session for session in ahead if not session.is_ready]
+        return [session for session in prefetched if not session.is_ready]
 
     def reconcile(self) -> None:
         """Update the list after stops in the background."""
         if self._dropped or self.prefetching():
             self._background.wake()
-        for session in [session for session in self._dropped if session.is_over]:
+
+        stopped = [session for session in self._dropped if session.is_over]
+        for session in stopped:
             self._dropped.remove(session)
             self._unused.append(session)
 
-    def upcoming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
+    def upcoming(self, exclude: DeviceRequirement) -> list[DeviceRequirement]:
         """Return the requirements of other sessions that will look for a warm one."""
-        sessions = list(self.sessions)  # another thread may change the list meanwhile
+        # A copy: another thread may change the list meanwhile.
+        sessions = list(self.sessions)
         upcoming = [
-            one.requirement
-            for one in sessions
-            if not (one.is_over or one.is_created or one.refusals)
+            session.requirement
+            for session in sessions
+            if not (session.is_over or session.is_created or session.refusals)
         ]
-        if but in upcoming:
-            upcoming.remove(but)
+        if exclude in upcoming:
+            upcoming.remove(exclude)
 
         return upcoming
 
@@ -485,11 +515,13 @@ class Roster:
                 self._stop_prefetched(session)
                 return True
 
-        idle = sorted(
-            self.idle(), key=lambda session: not session.assignment.is_unused
-        )[:1]
-        self.end(idle)
-        return bool(idle)
+        idle = self.idle()
+        if not idle:
+            return False
+
+        # Prefetched ones first: no test has waited for them.
+        self.end([min(idle, key=lambda session: not session.assignment.is_unused)])
+        return True
 
     def _stop_prefetched(self, session: DeviceSession) -> None:
         self._background.withdraw(session)
@@ -568,12 +600,15 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
         calls[0]()
         return
 
-    left, errors = deque(calls), list[BaseException]()
+    remaining = deque(calls)
+    errors = list[BaseException]()
 
     def work() -> None:
-        with suppress(IndexError):
-            while True:
-                errors.extend(_raised(left.popleft()))
+        while call := _taken(remaining):
+            try:
+                call()
+            except BaseException as error:  # noqa: BLE001  # raised once all calls have ended
+                errors.append(error)
 
     threads = [
         threading.Thread(target=work, name="pytest-device-stop", daemon=True)
@@ -592,19 +627,19 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
         raise max(errors, key=lambda error: not isinstance(error, Exception))
 
 
+def _taken(calls: deque[Callable[[], object]]) -> Callable[[], object] | None:
+    # Not by the length: another thread may take the last one meanwhile.
+    try:
+        return calls.popleft()
+    except IndexError:
+        return None
+
+
 def _finish(work: Callable[[], None], threads: Sequence[threading.Thread]) -> None:
     work()
     for thread in threads:
         if thread.is_alive():
             thread.join()
-
-
-def _raised(call: Callable[[], object]) -> list[BaseException]:
-    try:
-        call()
-    except BaseException as error:  # noqa: BLE001  # raised once all calls have ended
-        return [error]
-    return []
 
 
 class Background:
@@ -614,7 +649,8 @@ class Background:
     """
 
     def __init__(self, clock: Callable[[], float], relay: Relay) -> None:
-        self._clock, self._relay = clock, relay
+        self._clock = clock
+        self._relay = relay
         self._news: queue.SimpleQueue[DeviceSession | None] = queue.SimpleQueue()
         # Both are implemented in C: a signal cannot interrupt them half-way and leave the lock held.
         self._lock = threading.Lock()
@@ -676,7 +712,8 @@ class Background:
 
     def _await_work(self, sessions: dict[DeviceSession, None]) -> bool:
         """Wait for new sessions until one is due; False when no work is left."""
-        for session in [session for session in sessions if _is_finished(session)]:
+        finished = [session for session in sessions if _is_finished(session)]
+        for session in finished:
             del sessions[session]
 
         with self._lock:
@@ -684,17 +721,16 @@ class Background:
                 self._thread = None
                 return False
 
-        delay = (
-            max(0.0, min(session.due for session in sessions) - self._clock())
-            if sessions
-            else 0.0
-        )
+        delay = 0.0
+        if sessions:
+            due = min(session.due for session in sessions)
+            delay = max(0.0, due - self._clock())
 
         with suppress(queue.Empty):
             while True:
                 if news := self._news.get(timeout=delay):
                     sessions[news] = None
-                delay = 0.0
+                delay = 0.0  # take whatever else has arrived, without waiting
 
         return True
 

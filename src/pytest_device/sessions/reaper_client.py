@@ -187,7 +187,8 @@ class PendingSession:
 
     def reopen(self) -> None:
         """Forget its outcome: it was kept warm, but must be stopped after all."""
-        self.last, self.is_reported = None, False
+        self.last = None
+        self.is_reported = False
 
     def end_events(self, *, outlives_run: bool) -> Iterator[Event]:
         """Yield the events of its end; none if it was never created or belongs to another run.
@@ -195,10 +196,10 @@ class PendingSession:
         ``outlives_run``: whether the reaper keeps waiting for the response to its create call.
         """
         entry = self.entry
-        # It belongs to another run.
-        if isinstance(self.last, messages.Gone) or (
+        is_of_another_run = isinstance(self.last, messages.Gone) or (
             self.is_claim and self.last is None
-        ):
+        )
+        if is_of_another_run:
             return
 
         if self.is_claim:
@@ -233,20 +234,14 @@ class PendingSession:
 
     def _late_answer(self) -> str:
         """Return what a response after the end of the wait says, empty without one or if it was lost."""
-        what = (
-            f"{self.entry.label} named {self.entry.name!r}"
-            if self.entry.name
-            else self.entry.label
-        )
+        what = self.entry.label
+        if self.entry.name:
+            what += f" named {self.entry.name!r}"
         late = f"the response to a create call arrived after {self._answered_after:.0f} s, when its test had given up"
 
         if self.entry.session_id:
-            end = (
-                "stopped"
-                if isinstance(self.last, messages.Stopped)
-                else "not confirmed as stopped"
-            )
-
+            is_stopped = isinstance(self.last, messages.Stopped)
+            end = "stopped" if is_stopped else "not confirmed as stopped"
             return f"{late}: {what}: {end}"
 
         match self.last:
@@ -305,12 +300,10 @@ class ReaperClient:
         self.account = run.account(endpoint.token) if run else ""
         """Identifies the token in the ledger's entries."""
         self._config = config
-        self._client, self._vendor, self._run, self._reporter = (
-            client,
-            vendor,
-            run,
-            reporter,
-        )
+        self._client = client
+        self._vendor = vendor
+        self._run = run
+        self._reporter = reporter
         self._requirement = config.requirement
         self._sessions: dict[str, PendingSession] = {}
         self._numbers = count(1)
@@ -343,11 +336,9 @@ class ReaperClient:
         session's limit has passed, and stops a session that was created. Raises ConfigError if ledger and reaper are
         required and one is missing.
         """
-        seconds = (
-            CREATE_SECONDS
-            if timeout_seconds is None
-            else max(timeout_seconds, self._config.least_create_seconds)
-        )
+        seconds = CREATE_SECONDS
+        if timeout_seconds is not None:
+            seconds = max(timeout_seconds, self._config.least_create_seconds)
         report = self._created(request, seconds)
         if isinstance(report, messages.NotSent):
             report = self._created_again(request, seconds, report.problem)
@@ -517,21 +508,19 @@ class ReaperClient:
     def pending(self) -> int:
         """Return the number of unfinished sessions, without those whose create call has no response yet."""
         return sum(
-            not (one.is_done or one.is_unanswered)
-            for one in list(self._sessions.values())
+            not (pending.is_done or pending.is_unanswered)
+            for pending in list(self._sessions.values())
         )
 
     def unanswered(self) -> int:
         """Return the number of create calls without a response."""
-        return sum(one.is_unanswered for one in list(self._sessions.values()))
+        return sum(pending.is_unanswered for pending in list(self._sessions.values()))
 
     def late_seconds(self, timeout_seconds: float) -> float:
         """Return for how many of ``timeout_seconds`` ``close`` waits for them: no longer than nobody else would."""
-        return (
-            min(self._config.late_seconds, timeout_seconds)
-            if self._channel.is_detached
-            else timeout_seconds
-        )
+        if self._channel.is_detached:
+            return min(self._config.late_seconds, timeout_seconds)
+        return timeout_seconds
 
     def on_termination(self) -> None:
         """Request the stop of all sessions; safe in a signal handler."""

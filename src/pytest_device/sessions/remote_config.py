@@ -62,7 +62,8 @@ def _secrets_in(values: object) -> Iterator[str]:
 def _secrets_of_url(url: str) -> Iterator[str]:
     try:
         parts = urlsplit(url)
-        host, password = parts.hostname or "", parts.password
+        host = parts.hostname or ""
+        password = parts.password
     except ValueError:
         yield url
         return
@@ -152,7 +153,11 @@ def config_class(kind: object, details: object) -> type[RemoteConfig]:
         return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
 
     return next(
-        (one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()),
+        (
+            config
+            for config in _CONFIG_OF_TYPE.values()
+            if _required(config) <= details.keys()
+        ),
         RemoteConfig,
     )
 

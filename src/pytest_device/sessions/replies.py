@@ -208,13 +208,12 @@ def _refusal(
         meaning = "unknown project: check the app ID (--device-app-id)"
 
     if status == 400 and UNAUTHORIZED_ERROR.encode() in body:  # noqa: PLR2004
-        kind, meaning = (
-            UnauthorizedError,
-            "the access token did not reach the service: check DEVICE_TOKEN",
-        )
+        kind = UnauthorizedError
+        meaning = "the access token did not reach the service: check DEVICE_TOKEN"
 
     if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
-        kind, meaning = NoCapacityError, "the service has no capacity"
+        kind = NoCapacityError
+        meaning = "the service has no capacity"
 
     if status in _CLIENT_ERRORS and is_page(body):
         meaning = (

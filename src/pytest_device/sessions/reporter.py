@@ -78,7 +78,8 @@ class Relay:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._reporter, self._clock = reporter or SilentReporter(), clock
+        self._reporter = reporter or SilentReporter()
+        self._clock = clock
         self._aside = _Aside()
 
     def event(self, event: Event) -> None:
@@ -91,7 +92,8 @@ class Relay:
     @contextmanager
     def aside(self, deferred: Deferred) -> Generator[None]:
         """Defer this thread's events in the block."""
-        before, self._aside.deferred = self._aside.deferred, deferred
+        before = self._aside.deferred
+        self._aside.deferred = deferred
         try:
             yield
         finally:

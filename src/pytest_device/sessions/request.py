@@ -150,11 +150,11 @@ class SessionRequest(BaseModel, frozen=True):
         arguments = _without_omitted(in_minutes(arguments))
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
 
-        known = {
+        own = {
             name: value for name, value in arguments.items() if name in cls.model_fields
         }
         try:
-            request = cls.model_validate(known)
+            request = cls.model_validate(own)
         except ValidationError as error:
             at_fault = dict.fromkeys(
                 to_snake(str(detail["loc"][0]))
@@ -162,7 +162,7 @@ class SessionRequest(BaseModel, frozen=True):
                 if detail["loc"]
             )
             raise ConfigError(
-                *problems, *(_broken_rule(name, known) for name in at_fault)
+                *problems, *(_broken_rule(name, own) for name in at_fault)
             ) from None
 
         if problems:
@@ -283,34 +283,32 @@ def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield each broken rule between arguments, whatever else is wrong with them."""
-    given = {
+    arguments = {
         name: value
         for name, value in arguments.items()
         if value is not None and value is not False
     }
-    sources = [name for name in SOURCES if name in given]
+    sources = [name for name in SOURCES if name in arguments]
     if len(sources) > 1:
         yield f"{' and '.join(sources)} are mutually exclusive: set at most one application source"
 
-    if "sdk_version" in given and "vendor_go" not in given:
-        yield f"sdk_version={_shown(given['sdk_version'])} is valid only with vendor_go=True"
+    if "sdk_version" in arguments and "vendor_go" not in arguments:
+        yield f"sdk_version={_shown(arguments['sdk_version'])} is valid only with vendor_go=True"
 
     for name in ("launch_args", "open_url"):
-        if name in given and not sources:
-            yield f"{name}={_shown(given[name])} needs an application source: set one of {', '.join(SOURCES)}"
+        if name in arguments and not sources:
+            yield f"{name}={_shown(arguments[name])} needs an application source: set one of {', '.join(SOURCES)}"
 
-    yield from _broken_idle_time(given)
+    yield from _broken_idle_time(arguments)
 
 
-def _broken_idle_time(given: Mapping[str, Any]) -> Iterator[str]:
-    idle, duration = (
-        given.get("max_idle_time_minutes"),
-        given.get("max_duration_minutes"),
-    )
+def _broken_idle_time(arguments: Mapping[str, Any]) -> Iterator[str]:
+    idle = arguments.get("max_idle_time_minutes")
+    duration = arguments.get("max_duration_minutes")
     if idle is None:
         return
 
-    if given.get("type") == SessionType.WEB_PREVIEW_ONLY:
+    if arguments.get("type") == SessionType.WEB_PREVIEW_ONLY:
         yield f"max_idle_time_minutes={_shown(idle)} is not supported for type='web-preview-only': leave it out"
 
     if isinstance(idle, int) and isinstance(duration, int) and idle >= duration:

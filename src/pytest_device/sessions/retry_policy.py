@@ -145,4 +145,4 @@ def _has_code(body: bytes) -> bool:
     objects = (
         cast("dict[str, object]", node) for _, node in nodes if isinstance(node, dict)
     )
-    return any(isinstance(one.get("code"), str) for one in objects)
+    return any(isinstance(node.get("code"), str) for node in objects)

@@ -36,7 +36,8 @@ class RunBreaker(LocalBreaker):
         budget: Budget | None,
     ) -> None:
         super().__init__(limit, clock, interval_seconds=interval_seconds)
-        self._quota, self._retries_left = retry_quota, retry_quota
+        self._quota = retry_quota
+        self._retries_left = retry_quota
         self._budget = budget
         self._quota_lock = threading.Lock()
 

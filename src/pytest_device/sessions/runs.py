@@ -105,7 +105,8 @@ class PastRun:
     @contextmanager
     def claimed(self) -> Generator[bool]:
         """Hold all locks of the run; yield False if an owner may be alive."""
-        drafts, locks = _files(self.directory, ".tmp"), _files(self.directory, ".lock")
+        drafts = _files(self.directory, ".tmp")
+        locks = _files(self.directory, ".lock")
 
         with ExitStack() as held:
             over = bool(locks) and _taken(locks, held)
@@ -167,7 +168,8 @@ class OwnRun(PastRun):
         runs = state_dir / "runs"
         _make(state_dir, runs)
 
-        unused, numbers = name, count(1)
+        unused = name
+        numbers = count(1)
 
         while not _is_made(runs / unused):
             unused = f"{name}-{next(numbers)}"

@@ -116,11 +116,11 @@ class SweepResult(Findings):
             services = ", ".join(sorted({entry.service for entry in others}))
             yield f"skipped {counted(len(others), 'session')} of earlier runs at another service ({services})"
 
-        if left := self.left_to_other_tokens:
-            ids = named((event.session.session_id for event in left), separator=" ")
+        if unseen := self.left_to_other_tokens:
+            ids = named((event.session.session_id for event in unseen), separator=" ")
             yield (
-                f"could not stop {counted(len(left), 'session')} of earlier runs that another access token created "
-                f"({events.detail_of(left[0])}). With that token: pytest-device stop {ids}"
+                f"could not stop {counted(len(unseen), 'session')} of earlier runs that another access token created "
+                f"({events.detail_of(unseen[0])}). With that token: pytest-device stop {ids}"
             )
 
 
@@ -138,7 +138,9 @@ def sweep(
 
     ``but`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
     """
-    swept, runs, left = SweepResult(), list[PastRun](), list[LeftoverSession]()
+    swept = SweepResult()
+    runs = list[PastRun]()
+    leftovers = list[LeftoverSession]()
 
     with ExitStack() as held:
         for run in past_runs(state_dir):
@@ -147,15 +149,16 @@ def sweep(
                     entries, damaged = run.ledger.read()
                     swept.damaged.update(damaged)
                     runs.append(run)
-                    left += [(run, entry) for entry in entries]
+                    leftovers += [(run, entry) for entry in entries]
             except OSError as error:
                 swept.damaged[str(run.directory)] = str(error)
 
-        done = (
-            _Sweep(swept, endpoint, state_dir).stopped(left, timeout_seconds)
-            if left
-            else []
-        )
+        done = list[LeftoverSession]()
+        if leftovers:
+            done = _Sweep(swept, endpoint, state_dir).stopped(
+                leftovers, timeout_seconds
+            )
+
         for run in runs:
             run.clear([entry for of, entry in done if of is run])
 
@@ -170,15 +173,16 @@ class _Sweep:
     """
 
     def __init__(self, swept: SweepResult, endpoint: Endpoint, state_dir: Path) -> None:
-        self._swept, self._endpoint = swept, endpoint
+        self._swept = swept
+        self._endpoint = endpoint
         self._account = account_of(state_dir, endpoint.token)
         self._now = time_on_disk(state_dir)
 
     def stopped(
-        self, left: Iterable[LeftoverSession], timeout_seconds: float
+        self, leftovers: Iterable[LeftoverSession], timeout_seconds: float
     ) -> list[LeftoverSession]:
         """Return the entries that can be removed from the ledger."""
-        done, kept, live = self._sorted(left)
+        done, kept, live = self._sorted(leftovers)
         live.sort(key=lambda leftover: not leftover[1].is_of(self._account))
         done += self._stopped(live, timeout_seconds)
 
@@ -192,16 +196,14 @@ class _Sweep:
         return done
 
     def _sorted(
-        self, left: Iterable[LeftoverSession]
+        self, leftovers: Iterable[LeftoverSession]
     ) -> tuple[list[LeftoverSession], list[LeftoverSession], list[LeftoverSession]]:
         """Sort sessions into finished, to be looked up, and to be stopped; record the others as found."""
-        done, kept, live = (
-            list[LeftoverSession](),
-            list[LeftoverSession](),
-            list[LeftoverSession](),
-        )
+        done = list[LeftoverSession]()
+        kept = list[LeftoverSession]()
+        live = list[LeftoverSession]()
 
-        for run, entry in left:
+        for run, entry in leftovers:
             if entry.state in TOMBSTONES:
                 self._swept.already_stopped.append(entry)
                 done.append((run, entry))
@@ -239,14 +241,15 @@ class _Sweep:
         self, kept: Iterable[LeftoverSession]
     ) -> tuple[list[LeftoverSession], list[LeftoverSession]]:
         """Return those that have ended, and expired ones that this token may stop; record the others as found."""
-        ended, expired = list[LeftoverSession](), list[LeftoverSession]()
-        found = look_up_sessions(
+        ended = list[LeftoverSession]()
+        expired = list[LeftoverSession]()
+        by_id = look_up_sessions(
             self._endpoint, [entry.session_id for _, entry in kept]
         )
 
         for run, entry in kept:
-            session = found.get(entry.session_id)
-            is_missing = entry.session_id in found and session is None
+            session = by_id.get(entry.session_id)
+            is_missing = entry.session_id in by_id and session is None
             if self._has_ended(entry, session, is_missing=is_missing):
                 ended.append((run, entry))
             elif entry.state == Phase.KEPT or self._is_warm(entry):
@@ -311,20 +314,20 @@ def look_up_sessions(
     endpoint: Endpoint, session_ids: Collection[str]
 ) -> dict[str, Session | None]:
     """Look up sessions: None for those that the service does not know; those without a response are omitted."""
-    found: dict[str, Session | None] = {}
+    sessions: dict[str, Session | None] = {}
     if not session_ids:
-        return found
+        return sessions
 
     with DeviceClient(endpoint.url, endpoint.token) as client:
         for session_id in session_ids:
             try:
-                found[session_id] = client.get(session_id)
+                sessions[session_id] = client.get(session_id)
             except NotFoundError:
-                found[session_id] = None
+                sessions[session_id] = None
             except ServiceError:
                 continue
 
-    return found
+    return sessions
 
 
 def stop_all(
@@ -380,44 +383,51 @@ def reconcile(
     reported again. Sessions that they kept warm for the next run are stopped, too, unless the run ``leaves_warm``.
     """
 
-    def of_others() -> list[ledger.Entry]:
+    def entries_of_dead() -> list[ledger.Entry]:
         return [
             entry
             for entry in run.ledger.read()[0]
             if entry.owner != run.owner and not run.has_living(entry.owner)
         ]
 
-    # A process that has ended in order has waited itself, and has reported that there is no response yet.
-    while any(
-        one.state == Phase.CREATING and one.name not in known for one in of_others()
-    ) and (time.monotonic() < until):
+    def awaits_response() -> bool:
+        # A process that has ended in order has waited itself, and has reported that there is no response yet.
+        return any(
+            entry.state == Phase.CREATING and entry.name not in known
+            for entry in entries_of_dead()
+        )
+
+    while awaits_response() and time.monotonic() < until:
         time.sleep(POLL_SECONDS)
 
-    entries = of_others()
-    warm = (
-        [] if leaves_warm else [entry for entry in entries if entry.state == Phase.WARM]
-    )
-    reclaimed = {entry.session_id for entry in warm if is_free(run, entry)}
+    entries = entries_of_dead()
+    reclaimed = set[str]()
+    if not leaves_warm:
+        reclaimed = {
+            entry.session_id
+            for entry in entries
+            if entry.state == Phase.WARM and is_free(run, entry)
+        }
     entries = [
         entry._replace(state=Phase.LIVE) if entry.session_id in reclaimed else entry
         for entry in entries
     ]
-    found: list[events.SessionEvent] = [
+    reported: list[events.SessionEvent] = [
         _found(entry) for entry in entries if entry.state != Phase.LIVE
     ]
-    found += stop_all(
+    reported += stop_all(
         endpoint,
         [entry for entry in entries if entry.state == Phase.LIVE],
         until - time.monotonic(),
     )
-    proven = proven_in(found)
+    stopped_ids = proven_in(reported)
 
     for entry in entries:
-        if entry.session_id in proven:
+        if entry.session_id in stopped_ids:
             run.ledger.remove(entry.intent)
 
-    mine = [event for event in found if event.session.session_id in reclaimed]
-    others = [event for event in found if event.session.session_id not in reclaimed]
+    mine = [event for event in reported if event.session.session_id in reclaimed]
+    others = [event for event in reported if event.session.session_id not in reclaimed]
     return [*mine, *(event for event in others if _key(event) not in known)]
 
 

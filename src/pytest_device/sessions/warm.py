@@ -94,12 +94,16 @@ class WarmStore:
         if not self.may_stay(need):
             return None
 
-        wanted = self._digest(need)
-        equal = [one for one in self._all_left() if one.entry.request_digest == wanted]
+        digest = self._digest(need)
+        equal = [warm for warm in self._all() if warm.entry.request_digest == digest]
         self._config.shuffle(equal)
-        equal.sort(key=lambda left: not self._is_own(left))
+        equal.sort(key=lambda warm: not self._is_own(warm))
 
-        return next(filter(None, (self._try_claim(need, one) for one in equal)), None)
+        for warm in equal:
+            if claimed := self._try_claim(need, warm):
+                return claimed
+
+        return None
 
     def _make_room(self, upcoming: Sequence[DeviceRequirement]) -> None:
         """Stop a warm session if a new one does not fit beside it."""
@@ -107,33 +111,36 @@ class WarmStore:
         if self._config.has_room(len(spare)):
             return
 
-        spare = [left for left in spare if self._is_own(left) or self._looked_up(left)]
+        # Those that this run's token can see, and therefore stop.
+        spare = [warm for warm in spare if self._is_own(warm) or self._looked_up(warm)]
         if self._config.has_room(len(spare)):
             return
 
-        for one in spare:
-            if self._end(one, "to make room"):
+        for warm in spare:
+            if self._end(warm, "to make room"):
                 return
 
     def _spare(self, upcoming: Sequence[DeviceRequirement]) -> Iterator["WarmEntry"]:
-        wanted = Counter(map(self._digest, upcoming))
+        needed = Counter(self._digest(requirement) for requirement in upcoming)
+        candidates = sorted(
+            self._all(),
+            key=lambda warm: (not self._is_own(warm), warm.entry.until),
+        )
 
-        for one in sorted(
-            self._all_left(),
-            key=lambda left: (not self._is_own(left), left.entry.until),
-        ):
-            if wanted[one.entry.request_digest]:
-                wanted[one.entry.request_digest] -= 1
+        for warm in candidates:
+            digest = warm.entry.request_digest
+            if needed[digest]:
+                needed[digest] -= 1
             else:
-                yield one
+                yield warm
 
-    def _all_left(self) -> list["WarmEntry"]:
+    def _all(self) -> list["WarmEntry"]:
         owner = self._config.owner()
         return left_warm(self._config.state_dir, owner.base_url, self._config.now())
 
-    def _is_own(self, left: "WarmEntry") -> bool:
+    def _is_own(self, warm: "WarmEntry") -> bool:
         """Return whether this run's token created it: only then may it be stopped without a lookup."""
-        return left.entry.is_of(self._config.owner().account)
+        return warm.entry.is_of(self._config.owner().account)
 
     def _digest(self, need: DeviceRequirement) -> str | None:
         # Then sessions can't be found or kept, which only costs boots.
@@ -142,22 +149,23 @@ class WarmStore:
         return None
 
     def _try_claim(
-        self, need: DeviceRequirement, left: "WarmEntry"
+        self, need: DeviceRequirement, warm: "WarmEntry"
     ) -> WarmSession | None:
-        owner, session = self._config.owner(), self._in_progress(need, left)
+        owner = self._config.owner()
+        session = self._in_progress(need, warm)
         if session is None:
             return None
 
-        seconds = left.seconds_left(session, self._config.now())
+        seconds = warm.seconds_left(session, self._config.now())
         if seconds < need.minutes * 60 or not _is_within(
             need.request, session, seconds
         ):
             return None
 
         if problem := self._config.problem_of(session):
-            self._end(left, problem)
+            self._end(warm, problem)
             return None
-        if not owner.take_over(left.entry, left.ledger):
+        if not owner.take_over(warm.entry, warm.ledger):
             return None
 
         return WarmSession(
@@ -165,10 +173,11 @@ class WarmStore:
         )
 
     def _in_progress(
-        self, need: DeviceRequirement, left: "WarmEntry"
+        self, need: DeviceRequirement, warm: "WarmEntry"
     ) -> Session | None:
         """Return the session if it matches; leave it alone if it has ended or is hidden from this run."""
-        request, session = need.request, self._looked_up(left)
+        request = need.request
+        session = self._looked_up(warm)
         if session is None:
             return None
 
@@ -183,27 +192,29 @@ class WarmStore:
 
         return session if is_same and is_there else None
 
-    def _looked_up(self, left: "WarmEntry") -> Session | None:
+    def _looked_up(self, warm: "WarmEntry") -> Session | None:
         """Return the session, None if this run's token cannot see it."""
         try:
-            return self._config.owner().get(left.entry.session_id)
+            return self._config.owner().get(warm.entry.session_id)
         except ServiceError:
             return None
 
-    def _end(self, left: "WarmEntry", reason: str) -> bool:
-        owner, entry = self._config.owner(), left.entry
-        if not owner.take_over(entry, left.ledger):
+    def _end(self, warm: "WarmEntry", reason: str) -> bool:
+        owner = self._config.owner()
+        entry = warm.entry
+        if not owner.take_over(entry, warm.ledger):
             return False
 
         of = SessionRef(entry.label, entry.session_id, entry.url)
         event = stop_event(of, lambda: owner.stop(entry.session_id))
-        self._report_end(event, reason, is_own=owner.is_of_run(left.ledger))
+        self._report_end(event, reason, is_own=owner.is_of_run(warm.ledger))
 
         return True
 
     def _report_end(self, event: StopEvent, reason: str, *, is_own: bool) -> None:
         """Report it as a note, with the session's ID if it belongs to an earlier run."""
-        of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
+        of = event.session
+        done = "stopped" if is_proof(event) else "tried to stop"
         text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
         self._config.relay.event(Note(text, session_id="" if is_own else of.session_id))
         if is_own or not is_proof(event):
@@ -225,20 +236,18 @@ class WarmStore:
             60.0 * idle_minutes,
             left_seconds - 60.0 * max(held.requirement.minutes, 1),
         )
-        if (
-            seconds < LEAST_SECONDS
-            or held.check_alive()
-            or (wanted := self._digest(held.requirement)) is None
-        ):
+        if seconds < LEAST_SECONDS or held.check_alive():
+            return None
+
+        digest = self._digest(held.requirement)
+        if digest is None:
             return None
 
         now = self._config.now()
-        until, ends = (
-            now + timedelta(seconds=seconds),
-            now + timedelta(seconds=left_seconds),
-        )
+        until = now + timedelta(seconds=seconds)
+        ends = now + timedelta(seconds=left_seconds)
         is_kept = self._config.owner().keep_warm(
-            held.session.id, until=until, ends=ends, request_digest=wanted
+            held.session.id, until=until, ends=ends, request_digest=digest
         )
 
         return time_of_day(until) if is_kept else None
@@ -270,7 +279,8 @@ class WarmEntry(NamedTuple):
 
 def _is_within(request: SessionRequest, session: Session, seconds_left: float) -> bool:
     """Return whether a session ends by itself no later than the requested one would."""
-    longest, idle = request.max_duration_minutes, request.max_idle_time_minutes
+    longest = request.max_duration_minutes
+    idle = request.max_idle_time_minutes
     if idle is not None and (
         session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle
     ):

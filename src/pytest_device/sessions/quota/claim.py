@@ -32,7 +32,9 @@ class Claim(ABC):
     """The slots that one call requests. Each of its steps is atomic across all processes."""
 
     def __init__(self, count: int, most: int, holder: str) -> None:
-        self.count, self.most, self.holder = count, most, holder
+        self.count = count
+        self.most = most
+        self.holder = holder
         self.urgency = NOT_QUEUED
         self.is_behind = False
         """Whether another claim came first at the last attempt."""

@@ -64,8 +64,8 @@ class FileStore:
 class _Lock:
     """A file that one process at a time locks, and a file that its holder leaves in the directory meanwhile."""
 
-    def __init__(self, path: Path, left: Path | None = None) -> None:
-        self._left = left
+    def __init__(self, path: Path, note: Path | None = None) -> None:
+        self._note = note
         # filelock's substitute on a file system without locks would outlive a killed process.
         self._lock = filelock.FileLock(
             path, mode=0o600, thread_local=False, fallback_to_soft=False
@@ -93,8 +93,8 @@ class _Lock:
         if self.is_held:
             # Filelock itself removes what cannot be removed while it is open.
             with suppress(OSError):
-                if self._left:
-                    self._left.unlink(missing_ok=True)
+                if self._note:
+                    self._note.unlink(missing_ok=True)
             self._lock.release()
 
 
@@ -181,7 +181,9 @@ class FileClaim(Claim):
 
     def _still_waits(self) -> bool:
         """Return whether all that keeps it waiting is still there, without taking a turn."""
-        own, before, directory = self._ticket, self._before, self._directory
+        own = self._ticket
+        before = self._before
+        directory = self._directory
         if own is None or self.urgency < own.urgency:
             return False
 
@@ -261,7 +263,8 @@ class FileClaim(Claim):
 
     def _queue(self) -> None:
         """Take a ticket; take another one only if this claim has become urgent."""
-        if self.urgency >= (self._ticket.urgency if self._ticket else NOT_QUEUED):
+        urgency = self._ticket.urgency if self._ticket else NOT_QUEUED
+        if self.urgency >= urgency:
             return
 
         number = 1 + max(
@@ -311,8 +314,8 @@ class FileClaim(Claim):
 
     def _tickets_of_all(self) -> Iterator[_Ticket]:
         for path in self._directory.iterdir():
-            if found := _TICKET.fullmatch(path.name):
-                yield _Ticket(*map(int, found.groups()))
+            if match := _TICKET.fullmatch(path.name):
+                yield _Ticket(*map(int, match.groups()))
 
     def _was_free(self, lock: _Lock) -> bool:
         """Return whether no process held it; if so, remove its last holder's files."""

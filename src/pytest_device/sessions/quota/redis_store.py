@@ -440,7 +440,8 @@ class SlotRenewer:
     """Renews the slots of this process, in a thread that runs while it holds any."""
 
     def __init__(self, store: RedisStore) -> None:
-        self._store, self._config = store, store.config
+        self._store = store
+        self._config = store.config
         self._slots: dict[RedisSlot, None] = {}
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -490,7 +491,8 @@ class SlotRenewer:
             for slot in lost:
                 self._slots.pop(slot)
 
-        self._renewed_at, self._is_warned = self._config.clock(), False
+        self._renewed_at = self._config.clock()
+        self._is_warned = False
 
         if lost:
             self._config.reporter.note(

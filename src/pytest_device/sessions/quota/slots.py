@@ -58,8 +58,12 @@ class Slots:
         """
         self.most = most
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
-        self._holder, self._timeout, self._of = holder, timeout_seconds, of
-        self._clock, self._sleep, self._reporter = clock, sleep, reporter
+        self._holder = holder
+        self._timeout = timeout_seconds
+        self._of = of
+        self._clock = clock
+        self._sleep = sleep
+        self._reporter = reporter
         self._given: set[Slot] = set()
 
     def acquire(
@@ -109,7 +113,8 @@ class Slots:
 
     def _wait(self, claim: Claim, release_idle: Callable[[], bool]) -> None:
         started = self._clock()
-        deadline, word_at = started + self._timeout, started + _FIRST_WORD_SECONDS
+        deadline = started + self._timeout
+        word_at = started + _FIRST_WORD_SECONDS
         early = 0.0
 
         while not claim.try_acquire():
@@ -155,13 +160,13 @@ class Slots:
         return bool(self._given)
 
     def _waited(self, claim: Claim, seconds: float) -> str:
-        found = claim.blocked_by()
+        blocker = claim.blocked_by()
         holders = ", ".join(
-            f"{number} by {holder}" for holder, number in Counter(found.held).items()
+            f"{number} by {holder}" for holder, number in Counter(blocker.held).items()
         )
         several = f"{claim.count} of {self.most} sessions ({Options.max_sessions.flag})"
 
         return (
             f"waited {seconds:.0f} s for {f'session {self._of}' if self._of else several}; "
-            f"in use: {holders or 'none'}; position in the queue: {found.ahead + 1}"
+            f"in use: {holders or 'none'}; position in the queue: {blocker.ahead + 1}"
         )

@@ -111,7 +111,9 @@ class ReaperChannel:
         ],
         restore: Callable[[], Iterable[Request]],
     ) -> None:
-        self._first, self._on_report, self._restore = start, on_report, restore
+        self._first = start
+        self._on_report = on_report
+        self._restore = restore
         self._ready = threading.Event()
         self._lock = threading.Lock()
         self._closed = False

@@ -124,7 +124,8 @@ class _FinalResponse(http.client.HTTPResponse):
         **keywords: Any,
     ) -> None:
         super().__init__(*arguments, **keywords)
-        self._seconds, self._limit = seconds, limit
+        self._seconds = seconds
+        self._limit = limit
 
     def begin(self) -> None:
         self._begin()
@@ -151,7 +152,8 @@ def _keep_alive(connection: socket.socket) -> None:
 
 def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
     parts = urlsplit(endpoint.url)
-    host, port = parts.hostname or "", parts.port
+    host = parts.hostname or ""
+    port = parts.port
     if parts.scheme == "http":
         return http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
 

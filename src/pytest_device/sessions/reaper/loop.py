@@ -50,14 +50,13 @@ class ReaperLoop:
         start_sender: Callable[[], socket.socket],
         start: messages.Start,
     ) -> None:
-        self._channel, self._start_sender = channel, start_sender
+        self._channel = channel
+        self._start_sender = start_sender
         self._supervisor = Supervisor(start, self._report)
         self._sender: socket.socket | None = None
         self._idle_since = 0.0
-        self._requests, self._answers = (
-            Decoder[messages.Request](messages.Request),
-            Decoder[Returned](Returned),
-        )
+        self._requests = Decoder[messages.Request](messages.Request)
+        self._answers = Decoder[Returned](Returned)
         self._unsent = b""
         self._selector = selectors.DefaultSelector()
         self._pids: list[int] = []
@@ -96,7 +95,8 @@ class ReaperLoop:
         self._selector.close()
 
     def _pause(self) -> float | None:
-        now, due = time.monotonic(), self._supervisor.next_due()
+        now = time.monotonic()
+        due = self._supervisor.next_due()
         times = [] if due is None else [due]
         if self._sender is not None and not self._supervisor.open_calls:
             times.append(self._idle_since + SENDER_IDLE_SECONDS)

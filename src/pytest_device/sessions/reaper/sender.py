@@ -39,7 +39,8 @@ def main() -> None:
     # It takes longest: loaded before the first call arrives.
     import_module("pytest_device.sessions.reaper.http")
     channel = SYSTEM.await_channel()
-    messages, lock = Decoder[Endpoint | Call](Endpoint | Call), threading.Lock()
+    messages = Decoder[Endpoint | Call](Endpoint | Call)
+    lock = threading.Lock()
     endpoint: Endpoint | None = None
 
     def answer(returned: Returned) -> None:
@@ -72,7 +73,8 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
 
     from pytest_device.sessions.reaper import http
 
-    seen, claim = bytearray(), threading.Lock()
+    seen = bytearray()
+    claim = threading.Lock()
     limit = _TimeLimit(call.seconds)
 
     def finish(answer: Answer) -> None:

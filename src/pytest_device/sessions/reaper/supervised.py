@@ -25,7 +25,9 @@ class WatchedSession:
     def __init__(
         self, entry: Entry, body: str | None = None, due: float | None = None
     ) -> None:
-        self.entry, self.body, self.due = entry, body, due
+        self.entry = entry
+        self.body = body
+        self.due = due
         """``due`` is when to send its next call; None if it needs none or awaits a response."""
         self.deadline = time.monotonic() + entry.minutes * 60
         self.phase = Phase.LIVE if entry.session_id else Phase.CREATING
@@ -50,7 +52,8 @@ class WatchedSession:
     def created(self, entry: Entry) -> None:
         """Record its ID. Its time counts from now: the service may have created it only now."""
         self.deadline = time.monotonic() + entry.minutes * 60
-        self.entry, self.attempts = entry, 0
+        self.entry = entry
+        self.attempts = 0
         if self.phase is Phase.ABANDONED:
             self._move(Phase.STOP_DUE, time.monotonic())
         else:
@@ -66,7 +69,8 @@ class WatchedSession:
 
     def call(self, number: int) -> messages.Call:
         """Return its next call, which awaits a response."""
-        path, self.due = path_of(self.entry.session_id), None
+        path = path_of(self.entry.session_id)
+        self.due = None
         match self.phase:
             case Phase.CREATING | Phase.ABANDONED:
                 self.attempts += 1
@@ -88,7 +92,8 @@ class WatchedSession:
         return self.entry._replace(state=phase)
 
     def _move(self, to: Phase, due: float | None) -> None:
-        self.phase, self.due = moved(self.phase, to, PHASES), due
+        self.phase = moved(self.phase, to, PHASES)
+        self.due = due
 
     def note(self, answer: messages.Answer, now: float) -> None:
         """Record a response that does not prove the end."""
@@ -134,33 +139,35 @@ class WarmRegistry:
             return False
 
         try:
-            if is_had := of.claim(entry.intent, self._ledger):
+            if is_claimed := of.claim(entry.intent, self._ledger):
                 self._kept.pop(entry.intent, None)
         except OSError:  # as good as gone: the run boots another device
             return False
 
-        return is_had
+        return is_claimed
 
     def reclaim(self, intent: str) -> Entry | None:
         """Return a session that is no longer kept warm, None if another run has it."""
-        entry, *_ = self._kept.pop(intent, (None,))
-        if entry is None or self._ledger is None:
+        kept = self._kept.pop(intent, None)
+        if kept is None or self._ledger is None:
             return None
 
+        entry = kept[0]
+
         try:
-            is_had = self._ledger.claim(
+            is_ours = self._ledger.claim(
                 intent, self._ledger
             ) or self._ledger.is_untracked(intent)
         # No other process can claim it either: it must not keep running.
         except OSError:
-            is_had = True
+            is_ours = True
 
-        return entry if is_had else None
+        return entry if is_ours else None
 
     def expired(self) -> Iterator[Entry]:
         """Yield sessions whose time is up or that no run can find anymore; forget claimed ones."""
-        for intent, (_, *ends) in list(self._kept.items()):
-            is_over = time.monotonic() >= ends[0] or time.time() >= ends[1]
+        for intent, (_, end, wall_end) in list(self._kept.items()):
+            is_over = time.monotonic() >= end or time.time() >= wall_end
             is_free = self._ledger is not None and self._ledger.keeps_warm(intent)
             if (is_over or not is_free) and (entry := self.reclaim(intent)):
                 yield entry

@@ -38,10 +38,8 @@ class Supervisor:
         self, start: messages.Start, report: Callable[[messages.Report], None]
     ) -> None:
         self._ledger = Ledger(start.ledger) if start.ledger else None
-        self._token, self._leaves_tombstones = (
-            start.endpoint.token,
-            start.leaves_tombstones,
-        )
+        self._token = start.endpoint.token
+        self._leaves_tombstones = start.leaves_tombstones
         self._gone_seconds = start.gone_seconds
         self._report = report
         self._warm = WarmRegistry(self._ledger)
@@ -116,17 +114,19 @@ class Supervisor:
             if session.due is None or session.due > now:
                 continue
 
-            if session.phase is not Phase.ABANDONED:
-                self._number += 1
-                call = session.call(self._number)
-                self._calls[self._number] = session.entry.intent, call.method
-                yield call
-            else:  # was never sent, and need not be
+            # It was never sent, and need not be.
+            if session.phase is Phase.ABANDONED:
                 self._forget(session)
                 answer = messages.NoReply("it was not sent", sent=False)
                 self._report(
                     messages.Answered(session.entry.intent, answer, refused=True)
                 )
+                continue
+
+            self._number += 1
+            call = session.call(self._number)
+            self._calls[self._number] = session.entry.intent, call.method
+            yield call
 
     def on_answer(self, returned: messages.Returned) -> None:
         intent, method = self._calls.pop(returned.number)
@@ -270,12 +270,13 @@ class Supervisor:
             self._on_unproven_stop(session, session.refusal, answer)
 
     def _on_unproven_stop(
-        self, session: WatchedSession, refusal: messages.Answer, found: messages.Answer
+        self, session: WatchedSession, refusal: messages.Answer, lookup: messages.Answer
     ) -> None:
         """Decide the next step after a stop and a lookup that do not prove the end. No refusal is final."""
-        intent, now = session.entry.intent, time.monotonic()
-        said = (
-            found
+        intent = session.entry.intent
+        now = time.monotonic()
+        reason = (
+            lookup
             if isinstance(refusal, messages.Reply) and is_success(refusal.status)
             else refusal
         )
@@ -283,26 +284,26 @@ class Supervisor:
             None if session.missing_since is None else now - session.missing_since
         )
 
-        match found:
+        match lookup:
             case messages.Reply() if (
                 missing_seconds is not None
                 and missing_seconds >= self._gone_after(session)
             ):
                 self._forget(session, Phase.GONE)
-                self._report(messages.Missing(intent, found))
+                self._report(messages.Missing(intent, lookup))
             case _ if now >= session.deadline or self._gives_up(session, refusal):
                 del self._sessions[intent]
-                self._report(messages.GaveUp(intent, said))
+                self._report(messages.GaveUp(intent, reason))
             case _:
-                asked = [
-                    one.retry_after or 0.0
-                    for one in (refusal, found)
-                    if isinstance(one, messages.Reply)
+                delays = [
+                    answer.retry_after or 0.0
+                    for answer in (refusal, lookup)
+                    if isinstance(answer, messages.Reply)
                 ]
                 session.retry_stop(
-                    now + pause_after(session.attempts, max(asked, default=None))
+                    now + pause_after(session.attempts, max(delays, default=None))
                 )
-                self._report(messages.Delayed(intent, said))
+                self._report(messages.Delayed(intent, reason))
 
     def _gives_up(self, session: WatchedSession, refusal: messages.Answer) -> bool:
         """Return whether to stop trying before the session's limit."""
@@ -315,11 +316,9 @@ class Supervisor:
 
     def _gone_after(self, session: WatchedSession) -> float:
         """Return the seconds of 404 answers after which it counts as gone; infinite if it was never seen here."""
-        return (
-            inf
-            if self._gone_seconds is None or not session.entry.service
-            else self._gone_seconds
-        )
+        if self._gone_seconds is None or not session.entry.service:
+            return inf
+        return self._gone_seconds
 
     # The ledger.
 
