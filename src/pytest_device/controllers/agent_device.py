@@ -93,6 +93,7 @@ class AgentDevice(Daemon):
         )
         if app_or_url and ":" not in app_or_url:
             self.apps.add(app_or_url)
+
         return opened
 
     def snapshot(
@@ -123,6 +124,7 @@ class AgentDevice(Daemon):
             snapshotDepth=depth,
             snapshotScope=scope,
         )
+
         return Snapshot.from_wire(given)
 
     def press(
@@ -270,6 +272,7 @@ class AgentDevice(Daemon):
         wanted += [[selector]] if selector is not None else []
         if len(wanted) != 1:
             raise TypeError("wait() takes one of selector, text and absent")
+
         milliseconds = round(timeout_seconds * 1000)
         self.command(
             "wait",
@@ -355,6 +358,7 @@ class AgentDevice(Daemon):
             ) in _NO_MATCH or "Selector did not match" in str(error):
                 return False
             raise
+
         return True
 
     def screenshot(self, path: Path | None = None, **flags: Any) -> bytes:
@@ -374,8 +378,10 @@ class AgentDevice(Daemon):
         ((_name, picture),) = self._artifacts(taken)
         if recorder := self._recorder_in_use():
             recorder.picture(picture)
+
         if path is not None:
             path.write_bytes(picture)
+
         return picture
 
     def _show(self, recorder: "DeviceRecorder") -> None:
@@ -420,6 +426,7 @@ class AgentDevice(Daemon):
         for number, (name, content) in enumerate(self._artifacts(stopped), 1):
             paths.append(directory / f"{number}-{name}")
             paths[-1].write_bytes(content)
+
         return tuple(paths)
 
     def logs(

@@ -123,17 +123,20 @@ class Argent(Client):
             raise ArgentError(
                 f"argent has no tool {tool!r}, only {close}", code="TOOL_NOT_FOUND"
             )
+
         if (
             _DEVICE in (known.input_schema.get("required") or ())
             and _DEVICE not in arguments
         ):
             arguments[_DEVICE] = self.device_id
+
         if issues := list(problems_of(arguments, known.input_schema)):
             raise ArgentError(
                 f"argent {tool}: {'; '.join(issues)}",
                 code="INVALID_ARGUMENTS",
                 issues=issues,
             )
+
         recorder = self._recorder_in_use()
         if recorder is None:
             return self._called(tool, arguments, timeout_seconds)
@@ -147,11 +150,14 @@ class Argent(Client):
             f"/tools/{quote(tool, safe='')}",
             lambda: self._called(tool, arguments, timeout_seconds),
         )
+
         if tool == "describe":
             description = str(as_mapping(data).get("description", ""))
             recorder.screen(from_description(description))
+
         if call.is_acting and recorder.takes_pictures:
             self._show(recorder)
+
         return data
 
     def _show(self, recorder: "DeviceRecorder") -> None:
@@ -195,18 +201,21 @@ class Argent(Client):
         'chromium-cdp-...'
         """
         running = self._running()
+
         # The server may not have detected it yet.
         for _attempt in range(_FIND_ATTEMPTS):
             if running:
                 break
             self._sleep(_FIND_PAUSE_SECONDS)
             running = self._running()
+
         if len(running) != 1:
             names = ", ".join(map(id_of, running)) or "none"
             raise ArgentError(
                 f"argent reports {len(running)} devices ({names}): pass udid to choose one",
                 code="NO_SINGLE_DEVICE",
             )
+
         return running[0]
 
     def screenshot(self, path: Path | None = None, **arguments: Any) -> bytes:
@@ -228,8 +237,10 @@ class Argent(Client):
         picture = self.artifact(str(image.get("id", "")))
         if recorder := self._recorder_in_use():
             recorder.picture(picture)
+
         if path is not None:
             path.write_bytes(picture)
+
         return picture
 
     def describe(self) -> str:
@@ -274,6 +285,7 @@ class Argent(Client):
         value = as_mapping(self._value_of(self._get("/tools")))
         if not isinstance(value.get("tools"), list):
             raise self._lost("does not list its tools")
+
         given = [as_mapping(one) for one in cast("list[object]", value["tools"])]
         tools = [
             Tool(
@@ -283,18 +295,22 @@ class Argent(Client):
             )
             for one in given
         ]
+
         return {tool.name: tool for tool in tools}
 
     def _called(
         self, tool: str, arguments: Mapping[str, Any], timeout_seconds: float | None
     ) -> Any:
-        path, is_read = f"/tools/{quote(tool, safe='')}", tool in _READS
+        path = f"/tools/{quote(tool, safe='')}"
+        is_read = tool in _READS
         reply = self._post(
             path, arguments, is_read=is_read, timeout_seconds=timeout_seconds
         )
+
         value = as_mapping(self._value_of(reply))
         if reply.status == OK and "data" in value:
             return value["data"]
+
         raise self._refused(tool, value)
 
     def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:
@@ -304,12 +320,14 @@ class Argent(Client):
     def _refused(self, tool: str, value: Mapping[str, Any]) -> ControllerError:
         if "error" not in value:
             return self._lost("returned something that is not its own response")
+
         given = [as_mapping(one) for one in value.get("issues") or ()]
         issues = [
             f"{'.'.join(map(str, one.get('path') or ()))}: {one.get('message')}"
             for one in given
         ]
         message = self._shown(str(value.get("message") or value["error"]))
+
         return ArgentError(
             f"argent {tool}: {message}",
             code=str(value.get("error_code", "")),

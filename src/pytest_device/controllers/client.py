@@ -79,13 +79,12 @@ class Client:
             environment_of(session) if environment is None else environment
         )
         self.platform = str(session.platform)
-        self._page, self._timeout_seconds, self._sleep = (
-            session.page,
-            timeout_seconds,
-            sleep,
-        )
+        self._page = session.page
+        self._timeout_seconds = timeout_seconds
+        self._sleep = sleep
         self._shown = Redactor([base_url, token]).text
         """Returns a text without the controller's URL and token."""
+
         # No attribute shows it.
         self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(base_url, path)
         try:
@@ -160,6 +159,7 @@ class Client:
             raise ControllerError(
                 f"{self.controller} accepts at most {MAX_BODY_BYTES} bytes, this call has {len(body)}"
             )
+
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         return self._answered(
             lambda: self._send("POST", path, body, seconds),
@@ -174,6 +174,7 @@ class Client:
         """Return the controller's own reply as JSON; raise ControllerLostError for any other reply."""
         if reply.status == _UNAUTHORIZED or reply.status in _REDIRECT:
             raise self._lost(refusal_of(reply.status))
+
         try:
             return json.loads(reply.body)
         except (ValueError, RecursionError):
@@ -195,6 +196,7 @@ class Client:
         else:
             if not pauses or reply.status not in _GATEWAY:
                 return reply
+
         self._sleep(pauses[0])
         return self._answered(send, pauses[1:])
 
@@ -227,7 +229,8 @@ def url_of(base_url: str, path: str = "") -> httpx.URL:
     Raises httpx.InvalidURL or ValueError if it is not valid.
     """
     parts = urlsplit(base_url)
-    netloc, path = parts.netloc.rpartition("@")[2], parts.path.rstrip("/") + path
+    netloc = parts.netloc.rpartition("@")[2]
+    path = parts.path.rstrip("/") + path
     return httpx.URL(parts._replace(netloc=netloc, path=path).geturl())
 
 
@@ -242,10 +245,12 @@ def http_client(base_url: str, token: str = "", **options: Any) -> httpx.Client:
         "Accept-Encoding": "identity",
         "User-Agent": "pytest-device",
     }
+
     if token:
         headers["Authorization"] = f"Bearer {token}"
     elif parts.username is not None:  # not in the URL, which httpx logs
         options["auth"] = (unquote(parts.username), unquote(parts.password or ""))
+
     is_here = is_loopback(url_of(base_url).host)
     return protect_from_mocks(
         httpx.Client(
@@ -271,6 +276,7 @@ def reason_of(error: httpx.HTTPError) -> str:
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
+
     match cause:
         case ssl.SSLError():
             return f"TLS, {str(cause.reason or type(cause).__name__).lower().replace('_', ' ')}"

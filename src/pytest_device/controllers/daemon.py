@@ -102,6 +102,7 @@ class Daemon(Client):
         recorder = self._recorder_in_use()
         if recorder is None:
             return send()
+
         return self._recorded(recorder, name, positionals, flags, send)
 
     def _recorded(
@@ -126,8 +127,10 @@ class Daemon(Client):
         data = recorder.record(command, "/rpc", send)
         if name == "snapshot":
             recorder.screen(from_response(data))
+
         if command.is_acting and recorder.takes_pictures:
             self._show(recorder)
+
         return data
 
     def _attributes_of(self, target: Sequence[str]) -> Mapping[str, Any]:
@@ -175,6 +178,7 @@ class Daemon(Client):
             "method": "agent_device.command",
             "params": params,
         }
+
         return self._result(
             name,
             self._post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds),
@@ -207,10 +211,9 @@ class Daemon(Client):
         pytest_device.ConfigError: agent-device cannot be run: ...
         """
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        variables, what = (
-            {**environ, **self.environment},
-            f"agent-device {' '.join(args[:1])}",
-        )
+        variables = {**environ, **self.environment}
+        what = f"agent-device {' '.join(args[:1])}"
+
         try:
             ended = subprocess.run(  # noqa: S603  # no shell reads it
                 [*(program or _on_path(variables)), *args, "--json"],
@@ -231,6 +234,7 @@ class Daemon(Client):
             raise ControllerError(
                 self._shown(f"{what} took longer than {seconds:g} s")
             ) from None
+
         try:
             output = as_mapping(json.loads(ended.stdout))
         except ValueError:
@@ -238,10 +242,12 @@ class Daemon(Client):
             raise ControllerError(
                 self._shown(f"{what} exited with status {ended.returncode}: {said}")
             ) from None
+
         if output.get("success") is not True:
             raise self._refused(
                 args[0] if args else "", as_mapping(output.get("error"))
             )
+
         return as_mapping(output.get("data"))
 
     def _value(self, reply: Reply) -> Any:
@@ -273,11 +279,10 @@ class Daemon(Client):
                 )
 
     def _refused(self, name: str, data: Mapping[str, Any]) -> AgentDeviceError:
-        code, hint = (
-            str(data.get("code") or "no code"),
-            self._shown(str(data.get("hint") or "")),
-        )
+        code = str(data.get("code") or "no code")
+        hint = self._shown(str(data.get("hint") or ""))
         message = self._shown(f"agent-device {name}: {data.get('message')} ({code})")
+
         return AgentDeviceError(
             f"{message}\n{hint}" if hint else message,
             code=code,
@@ -293,6 +298,7 @@ class Daemon(Client):
                 "agent-device kept no artifact: its daemon may be too old",
                 code="NO_ARTIFACT",
             )
+
         return [
             (
                 Path(str(one.get("fileName"))).name,

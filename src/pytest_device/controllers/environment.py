@@ -43,6 +43,7 @@ def environment_of(
             f"session {session.id} of type {session.type}, {session.status}, has no controller: "
             'environment variables require type="agent-device", "argent" or "appium", and a session in progress'
         )
+
     return variables
 
 
@@ -67,6 +68,7 @@ def _variables(
             yield "AGENT_DEVICE_NO_UPDATE_NOTIFIER", "1"
             if name:
                 yield AGENT_DEVICE_SESSION, name
+
             if state_dir is not None:
                 yield "AGENT_DEVICE_STATE_DIR", str(state_dir)
         case ArgentConfig() as config:

@@ -74,6 +74,7 @@ def _collected(
         if time.monotonic() >= until:
             missing(f"no {name} of the device: no time is left")
             continue
+
         try:
             piece = read()
         except ControllerError as error:

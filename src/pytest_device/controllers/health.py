@@ -44,11 +44,14 @@ def problem_of(
     probe = _probe_of(session.remote_config)
     if probe is None:
         return None
+
     sockets = Sockets()
     with sockets.limited(timeout_seconds) as late:
         problem = _probed(probe, timeout_seconds, sockets, late)
+
     if problem and late.is_set():
         problem = f"does not respond within {timeout_seconds:g} s"
+
     return problem and f"its {probe.controller} {problem}"
 
 
@@ -74,6 +77,7 @@ def _probe_of(config: RemoteConfig | None) -> _Probe | None:
                 if config.tools_auth_token
                 else ""
             )
+
             return _Probe("argent tool server", config.tools_url, "/tools", token)
         case _:
             return None
@@ -124,6 +128,7 @@ def _answer(
         check_sent(reply, probe.base_url)
         if reply.status_code != OK:
             return refusal_of(reply.status_code)
+
         try:
             body = read_body(reply.iter_raw(), MAX_REPLY_BYTES)
         except BodyLimitError:
@@ -136,4 +141,5 @@ def _answer(
         is_alive = _is_alive(probe.path, json.loads(plain))
     except (ValueError, RecursionError):  # ValueErrors are those of compression, too
         return "returned something other than JSON"
+
     return None if is_alive else "responds, but does not report that it is ready"

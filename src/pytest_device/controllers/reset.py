@@ -38,14 +38,17 @@ def reset_argent(argent: Argent, start_url: str) -> str:
         return (
             f"argent has no tool that clears an app's data on {device.get('platform')}"
         )
+
     at: dict[str, Any] = {"udid": id_of(device), "timeout_seconds": RESET_SECONDS}
     last_url = str(device.get("url"))
     if _has_storage(last_url):
         _clear_page(argent, at)
+
     # Storage can only be cleared on its own page.
     if start_url != last_url and _has_storage(start_url):
         argent.call("open-url", url=start_url, **at)
         _clear_page(argent, at)
+
     argent.call("open-url", url=start_url or last_url, **at)
     # Measures the page again: a measurement during loading can make the next tap miss.
     argent.call("describe", **at)
@@ -78,4 +81,5 @@ def _cleared(device: AgentDevice) -> str:
                 return f"agent-device cannot clear an app's data on this device ({error.code})"
             if error.code not in _NOTHING_OPEN:
                 raise
+
     return ""

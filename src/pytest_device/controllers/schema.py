@@ -23,9 +23,11 @@ def problems_of(
     if isinstance(kind, str) and not _is_of(value, kind):
         yield f"{path or 'the arguments'}={value!r} must be of type {kind}"
         return
+
     choices = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
     if choices is not None and value not in choices:
         yield f"{path}={value!r} must be one of {', '.join(map(repr, choices))}"
+
     match value:
         case dict():
             yield from _problems_of_object(
@@ -56,6 +58,7 @@ def _problems_of_object(
     for name in schema.get("required") or ():
         if name not in value:
             yield f"{_joined(path, name)} is missing"
+
     for name, given in value.items():
         if name in known:
             yield from problems_of(given, known[name], _joined(path, name))
@@ -71,6 +74,7 @@ def _problems_of_items(
         "maxItems", len(value)
     ):
         yield f"{path} has too few or too many items ({len(value)})"
+
     for place, item in enumerate(value):
         yield from problems_of(item, schema.get("items") or {}, f"{path}[{place}]")
 
@@ -93,6 +97,7 @@ def _problems_of_number(
     )
     if (least is not None and value < least) or (most is not None and value > most):
         yield f"{path}={value!r} must be between {least} and {most}"
+
     if above is not None and value <= above:
         yield f"{path}={value!r} must be greater than {above}"
 

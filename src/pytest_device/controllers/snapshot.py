@@ -94,6 +94,7 @@ class Node:
             "focused": self.focused,
             "selected": self.selected,
         }
+
         return " ".join([*words, *(name for name, holds in states.items() if holds)])
 
 
@@ -125,6 +126,7 @@ class Snapshot:
             if isinstance(given.get("nodes"), list)
             else []
         )
+
         return cls(
             nodes=tuple(
                 Node.from_wire(cast("Mapping[str, Any]", node))
@@ -173,6 +175,7 @@ class Snapshot:
         for node in self.nodes:
             if node.label == label and role in {None, node.role}:
                 return node
+
         raise LookupError(
             f"no node with the label {label!r}{f' and role {role!r}' if role else ''} among\n{self}"
         )

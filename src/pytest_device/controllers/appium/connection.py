@@ -56,20 +56,25 @@ def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
         raise ControllerError(
             "the service's appiumUrl has a query or fragment, which the Appium client does not support"
         )
+
     more: dict[str, Any] = {}
+
     if parts.username is not None:
         # Passed separately: the client would log them as part of the URL.
         more |= {
             "username": unquote(parts.username),
             "password": unquote(parts.password or ""),
         }
+
     if is_loopback(parts.hostname or ""):
         more["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
+
     pool: dict[str, Any] = {"retries": False}
     # The client's own variable, and the only one that it reads.
     if "REQUESTS_CA_BUNDLE" not in os.environ:
         more["ca_certs"], capath = authorities()
         pool |= {"ca_cert_dir": capath} if capath else {}
+
     return AppiumClientConfig(
         # The client would double a trailing slash in every call.
         remote_server_addr=parts._replace(
@@ -92,6 +97,7 @@ def connect_directly(started: "WebDriver", url: str, policy: DriverPolicy) -> No
     direct = _direct_url([capability(started, name) for name in _DIRECT], urlsplit(url))
     if direct is None:
         return
+
     before = started.command_executor
     started.command_executor = recording_connection(
         client_config(direct, policy), getattr(before, "recorder", None)
@@ -120,7 +126,9 @@ def limit(started: "WebDriver", seconds: float) -> None:
 def limited(started: "WebDriver", seconds: float) -> Generator[None]:
     """Lower the time limit of the commands in a block; the client reads it for each command."""
     config = _config_of(started)
-    before, config.timeout = config.timeout, min(config.timeout, seconds)
+    before = config.timeout
+    config.timeout = min(config.timeout, seconds)
+
     try:
         yield
     finally:
@@ -157,14 +165,17 @@ def _direct_url(named: list[object], origin: SplitResult) -> str | None:
     """Return the URL of these parts, with the credentials of ``origin``; None if it is not usable."""
     if None in named:
         return None
+
     protocol, host, port, path = map(str, named)
     user = f"{origin.netloc.rpartition('@')[0]}@" if "@" in origin.netloc else ""
+
     url = f"{protocol}://{user}{host}:{port}{path}"
     if protocol not in {"https", origin.scheme} or not _is_base(url, host):
         _logger.warning(
             "the Appium server returned an unusable URL for direct connections: the driver keeps the first one"
         )
         return None
+
     return url
 
 

@@ -72,14 +72,17 @@ def driver(
     config = config_of(session, AppiumConfig, "Appium server")
     wanted = merged_options(session, config, options, request)
     start_policy = _start_policy(wanted, policy, start_seconds)
+
     started = _start(session, config, wanted, start_policy, lost, recorder)
     try:
         limit(started, policy.timeout_seconds)
         if policy.direct_connection:
             connect_directly(started, config.appium_url, policy)
+
         _check_responses(started)
         if request is not None and request.open_url is not None:
             _open_link(started, session, sent_by(wanted), request.open_url)
+
         yield started
     finally:
         if leave():
@@ -96,8 +99,10 @@ def _start_policy(
     build_ms = sent_by(options).get("appium:wdaLaunchTimeout")
     if isinstance(build_ms, int | float):  # the start may build WebDriverAgent
         seconds = max(seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS)
+
     if start_seconds is not None:
         seconds = min(seconds, start_seconds)
+
     return replace(policy, timeout_seconds=seconds)
 
 
@@ -154,7 +159,8 @@ def _check_responses(started: "WebDriver") -> None:
 
 def _is_foreign(response: Mapping[str, Any]) -> bool:
     """Return whether a response that the client accepts is not WebDriver's."""
-    status, value = response.get("status"), response.get("value")
+    status = response.get("status")
+    value = response.get("value")
     if status in (None, 0):  # 0: the old protocol, with a session ID, or no JSON
         return "sessionId" not in response and status == 0 and str(value)[:1] == "<"
     return True
@@ -172,9 +178,11 @@ def _start_error(
 
     if isinstance(error, WebDriverException) and error.msg:
         return refusal(session, config, sent_by(options), error.msg)
+
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, ReadTimeoutError):
         reason = f"no response within {policy.timeout_seconds:g} s (device_driver_policy sets the timeout)"
+
     return ControllerError(
         f"Appium did not start a driver: {reason.strip()} (session page: {session.url})"
     )
@@ -207,6 +215,7 @@ def _receiver(started: "WebDriver", session: Session) -> dict[str, str]:
         else ("bundleId", "bundleId")
     )
     application_id = capability(started, name)
+
     return (
         {argument: application_id}
         if isinstance(application_id, str) and application_id
@@ -222,10 +231,12 @@ def _link_error(session: Session, url: str, error: Exception) -> DeviceError:
     page = f"(session page: {session.url})"
     if has_no_answer(error):
         return ControllerError(f"{what} {page}")
+
     if isinstance(error, UnknownMethodException):
         return ConfigError(
             f"{what}\nFix: remove open_url, because this device's Appium driver does not support links {page}"
         )
+
     return AppError(f"{what} {page}")
 
 

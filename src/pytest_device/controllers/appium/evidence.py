@@ -49,6 +49,7 @@ def evidence_of(
     with a line for each piece that can't be read.
     """
     collector = _Collector(started, clock, clock() + seconds, missing)
+
     for name, read in (
         ("screenshot.png", _screenshot),
         ("source.xml", _source),
@@ -56,6 +57,7 @@ def evidence_of(
     ):
         if content := collector.read(name, read):
             yield name, content
+
     yield from _logs(collector)
 
 
@@ -86,7 +88,8 @@ class _Collector:
         until: float,
         missing: Callable[[str], object],
     ) -> None:
-        self._started, self._clock = started, clock
+        self._started = started
+        self._clock = clock
         self._until = until
         self._missing = missing
         self._is_over = False
@@ -98,6 +101,7 @@ class _Collector:
         seconds = min(EVIDENCE_SECONDS, self._until - self._clock())
         if self._is_over or seconds <= 0:
             return None
+
         try:
             with limited(self._started, seconds):
                 return read(self._started)
@@ -107,6 +111,7 @@ class _Collector:
             self._is_over = has_no_answer(error) and not isinstance(
                 error, ReadTimeoutError
             )
+
             return None
 
 
@@ -134,11 +139,13 @@ def _facts(started: "WebDriver") -> bytes:
     }
     if str(capability(started, "platformName")).casefold() == "android":
         queries |= {"package": "current_package", "activity": "current_activity"}
+
     facts: dict[str, str] = {}
     for name, attribute in queries.items():
         with suppress(WebDriverException):
             if isinstance(value := getattr(started, attribute), str):
                 facts[name] = value
+
     return (json.dumps(facts, indent=2) + "\n").encode() if facts else b""
 
 
@@ -150,6 +157,7 @@ def _kinds_of_log(started: "WebDriver") -> Sequence[str]:
         offered = cast("object", started.execute(_LOG_TYPES)["value"])  # of any type
     except WebDriverException:  # a driver without logs
         return ()
+
     return (
         [kind for kind in _LOGS if kind in offered] if isinstance(offered, list) else ()
     )
@@ -164,18 +172,21 @@ def _log(kind: str, started: "WebDriver") -> bytes:
 def _line(entry: object) -> str:
     if not isinstance(entry, Mapping):
         return str(entry)
+
     known = cast("Mapping[str, Any]", entry)
     words = [
         _time(known.get("timestamp")),
         str(known.get("level", "")),
         str(known.get("message", "")),
     ]
+
     return " ".join(filter(None, words))
 
 
 def _time(milliseconds: object) -> str:
     if not isinstance(milliseconds, int | float):
         return ""
+
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(
             timespec="milliseconds"

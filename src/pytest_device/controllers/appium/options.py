@@ -48,12 +48,14 @@ def check_options(options: object, request: SessionRequest) -> None:
             f"device_appium_options returned {what}; it must return capabilities, as a mapping or an AppiumOptions "
             "object: check its return statement"
         )
+
     wishes = _wishes(cast("Options", options))
     _check_platform(wishes, request)
     if APP in wishes or any(wishes.get(name) for name in (*_INSTALLED, BROWSER)):
         return
     if request.build_id is not None:
         raise ConfigError(_not_installable(f"build_id={str(request.build_id)!r}"))
+
     if not (request.application_archive_url or request.vendor_go):
         raise ConfigError(
             "no app for Appium: set one in device_appium_options (appium:app; appium:appPackage or appium:bundleId if "
@@ -77,6 +79,7 @@ def check_local_app(options: "Options", request: SessionRequest) -> None:
     app = _wishes(options).get(APP)
     if not isinstance(app, str) or not app or _URL.match(app):
         return
+
     path = Path(
         unquote(app.removeprefix("file://")) if app.startswith("file://") else app
     )
@@ -85,6 +88,7 @@ def check_local_app(options: "Options", request: SessionRequest) -> None:
             f"{APP}={app!r} of device_appium_options does not exist: {path.absolute()}. Set the path of a file or "
             "directory on this machine, or a URL"
         )
+
     if request.device_identifier != _FAKE and _is_damaged(path):
         raise ConfigError(
             f"{APP}={app!r} of device_appium_options is not an app: a file with the extension {path.suffix} must be a "
@@ -113,7 +117,8 @@ def merged_options(
     """
     from appium.options.common import AppiumOptions
 
-    class_s_own, wishes = _prefixed(_defaults(options)), _wishes(options)
+    class_s_own = _prefixed(_defaults(options))
+    wishes = _wishes(options)
     service = _prefixed(config.capabilities)
     # Appium would end a driver after a one-minute pause in a test; the session's idle timeout is the limit instead.
     patience = {"appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60}
@@ -129,6 +134,7 @@ def merged_options(
         **_app(session, request, wishes),
     }
     above = _device(session, service, wishes)
+
     return (
         AppiumOptions()
         .load_capabilities(below)
@@ -141,19 +147,19 @@ def _device(
     session: Session, service: Mapping[str, Any], wishes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the capabilities that identify the device, which the suite cannot choose."""
-    platform, known = (
-        wishes.get(_PLATFORM),
-        (str(session.platform), str(service.get(_PLATFORM, ""))),
-    )
+    platform = wishes.get(_PLATFORM)
+    known = (str(session.platform), str(service.get(_PLATFORM, "")))
     if platform is not None and str(platform).casefold() not in {
         word.casefold() for word in known
     }:
         raise ConfigError(_other_platform(platform, known[0]))
+
     if _UDID in service and wishes.get(_UDID) not in {None, service[_UDID]}:
         _logger.warning(
             "appium:udid of device_appium_options is ignored: the session has another device "
             "(use device_identifier to request a specific one)"
         )
+
     return {name: service[name] for name in (_PLATFORM, _UDID) if name in service}
 
 
@@ -162,6 +168,7 @@ def _app(
 ) -> dict[str, Any]:
     """Return the marker's capabilities for the app, unless the suite sets them ("POST create", rule 2)."""
     app: dict[str, Any] = {}
+
     if APP not in wishes and not wishes.get(BROWSER):
         if session.application_archive_url is not None:
             app[APP] = session.application_archive_url
@@ -169,8 +176,10 @@ def _app(
             wishes.get(name) for name in _INSTALLED
         ):
             raise ConfigError(_not_installable(source))
+
     if request is not None and request.launch_args:
         arguments = list(request.launch_args)
+
         # Apps receive them in the intent that starts them.
         if session.platform == Platform.ANDROID:
             launch: dict[str, Any] = {
@@ -178,7 +187,9 @@ def _app(
             }
         else:
             launch = {"appium:processArguments": {"args": arguments}}
+
         app |= {} if launch.keys() <= wishes.keys() else launch
+
     return app
 
 
@@ -218,10 +229,8 @@ def _wishes(options: "Options") -> dict[str, Any]:
 
     An option class's default platform and automation are not the suite's choice: the service knows its device.
     """
-    suite, class_s_own = (
-        _prefixed(capabilities_of(options)),
-        _prefixed(_defaults(options)),
-    )
+    suite = _prefixed(capabilities_of(options))
+    class_s_own = _prefixed(_defaults(options))
     return {
         name: value
         for name, value in suite.items()

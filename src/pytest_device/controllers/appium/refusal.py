@@ -102,6 +102,7 @@ def refusal(
     app = str(sent.get(APP, ""))
     page = f"(session page: {session.url})"
     message = redacted(ADVERTISEMENT.sub("", reason).strip(), app)
+
     automation = str(
         config.capabilities.get(
             _AUTOMATION, config.capabilities.get("automationName", "")
@@ -112,10 +113,12 @@ def refusal(
         return AppError(
             f"Appium could not install and start {name}: {message}\nFix: {fix} {page}"
         )
+
     if fix := _fix_of_options(automation, sent, reason):
         return ConfigError(
             f"Appium rejected the capabilities: {message}\nFix: {fix} {page}"
         )
+
     return ControllerError(f"Appium did not start a driver: {message} {page}")
 
 
@@ -124,9 +127,11 @@ def crash(session: Session, error: BaseException) -> AppError | ControllerError 
     reason = str(error).partition("\n")[0]
     if type(error).__module__.partition(".")[0] not in _CLIENT:
         return None
+
     message = f"{reason.removeprefix('Message: ')} (session page: {session.url})"
     if _CRASHED_IN_TEST.search(reason):
         return AppError(f"the app crashed: {message}")
+
     return (
         ControllerError(f"Appium lost the device: {message}")
         if _SERVER_GONE.search(reason)
@@ -147,15 +152,18 @@ def _fix_of_app(automation: str, app: str, reason: str) -> str:
         ("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason
     )
     searched = reason[:_MAX_REASON]
+
     fix = next(
         (fix for words, fix in _SIGNS if re.search(words, searched, re.IGNORECASE)), ""
     )
     if _OWN_APPS.search(reason) or not (fix or is_named):
         return ""
+
     if automation.casefold() == _FAKE:
         return (
             "this is Appium's fake device, whose apps are XML files on its own machine"
         )
+
     return fix or (
         _NOT_DOWNLOADED if app.startswith(("http://", "https://")) else _NOT_THERE
     )
@@ -168,15 +176,19 @@ def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> st
             "set appium:app or application_archive_url as well, which installs it, or correct its ID (appium:appPackage, "
             "appium:bundleId)"
         )
+
     if _WRONG_OPTIONS.search(reason):
         return "change them in device_appium_options"
+
     given = automation.casefold()
     if not _NO_DRIVER.search(reason) or given in {
         "",
         str(sent.get(_AUTOMATION)).casefold(),
     }:
         return ""
+
     fix = f"remove automationName from device_appium_options: the service reports {automation!r} for its device"
     if given == _FAKE:
         fix += ", Appium's fake one (`pytest-device doctor` shows what a real one requires)"
+
     return fix
