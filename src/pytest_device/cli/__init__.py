@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.run is None:
             parser.print_help(sys.stderr)
             return USAGE_ERROR
+
         try:
             return int(parsed.run(parsed))
         except ConfigError as error:
@@ -72,6 +73,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
         command.add_to(commands.add_parser)
+
     return parser
 
 

@@ -85,6 +85,7 @@ def examples_of(*commands: Command) -> str:
         f"  {typed}{break_after if len(typed) > width else ' ' * (width - len(typed) + 2)}{what}"
         for typed, what in examples.items()
     )
+
     return "\n".join(["examples:", *lines])
 
 
@@ -110,16 +111,20 @@ def state_dir_of(parsed: argparse.Namespace, *, is_known: bool = False) -> Path:
     """
     variable = Options.state_dir.variable
     named = parsed.state_dir or os.environ.get(variable)
+
     state_dir = Path(named) if named else default_state_dir(os.environ)
     if state_dir is None:
         raise ConfigError("this user has no home directory: use --state-dir")
+
     given = as_given("--state-dir" if parsed.state_dir else variable, named)
     if named and not state_dir.is_absolute():
         raise ConfigError(f"{given} must be an absolute path")
+
     if is_known and parsed.state_dir and not state_dir.exists():
         raise ConfigError(
             f"{given} does not exist: no run has recorded a session there"
         )
+
     return state_dir
 
 

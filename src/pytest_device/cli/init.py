@@ -68,6 +68,7 @@ def _run(parsed: argparse.Namespace) -> int:
     ignored, template = _IGNORED
     if not os.path.lexists(directory / ignored):
         templates[ignored] = template
+
     try:
         _write(directory, templates)
     except OSError as error:
@@ -75,13 +76,17 @@ def _run(parsed: argparse.Namespace) -> int:
         raise ConfigError(
             f"nothing was written: {place}: {error.strerror}; name another directory"
         ) from None
+
     for name in templates:
         print(f"wrote {directory / name}")
+
     if ignored not in templates:
         print(f"left {directory / ignored} as it is")
+
     command = "pytest --device-local"
     if directory != Path():
         command = SYSTEM.shell_line(directory, command)
+
     print(f"\nRun the tests: {command}")
     return 0
 
@@ -95,9 +100,11 @@ def _write(directory: Path, templates: Mapping[str, str]) -> None:
             for parent in reversed(missing):
                 parent.mkdir()
                 undo.callback(parent.rmdir)
+
             with path.open("xb") as file:
                 undo.callback(path.unlink)
                 file.write(files("pytest_device.cli").joinpath(template).read_bytes())
+
         undo.pop_all()
 
 

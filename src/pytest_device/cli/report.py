@@ -73,6 +73,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     formats = _formats(parsed.format)
     output: Path = (parsed.output or parsed.directories[0]).absolute()
+
     blobs = list(_blobs(parsed.directories))
     if not blobs:
         names = ", ".join(map(str, parsed.directories))
@@ -90,10 +91,13 @@ def _run(parsed: argparse.Namespace) -> int:
     for kind in formats:
         if kind in _FILES:
             print(output / _FILES[kind])
+
     if "json" in formats:
         _write_data(parsed.directories, output / DATA_FILE)
+
     if "html" in formats:
         _open(output / PAGE, parsed)
+
     return 0
 
 
@@ -103,6 +107,7 @@ def _formats(text: str) -> list[str]:
         raise ConfigError(
             f"--format={text}: unknown format {unknown[0]!r}; the formats are {', '.join(FORMATS)}"
         )
+
     return formats
 
 
@@ -113,8 +118,10 @@ def _blobs(directories: Sequence[Path]) -> Iterator[Path]:
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
+
         for problem in complete_killed(directory):
             print(escaped(problem), file=sys.stderr)
+
         for blob in sorted(directory.glob("*.zip")):
             if problem := _problem_of(blob):
                 print(escaped(f"left out: {blob} {problem}"), file=sys.stderr)
@@ -132,13 +139,16 @@ def _problem_of(blob: Path) -> str:
             is_damaged = archive.testzip() is not None
     except UNREADABLE:
         return "is no report, or is damaged"
+
     if is_damaged:
         return "is damaged"
+
     if not isinstance(version, int) or version > BLOB_VERSION:
         return (
             f"has version {version} of the format, written by a newer release: "
             f"this one reads versions up to {BLOB_VERSION}"
         )
+
     return ""
 
 
@@ -148,6 +158,7 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
     from pytest_device.report.merged import check_data, merge_data
 
     runs: list[Mapping[str, Any]] = []
+
     for file in (
         file
         for directory in directories
@@ -157,6 +168,7 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
             runs.append(check_data(json.loads(file.read_text(encoding="utf-8"))))
         except (OSError, ValueError) as error:
             print(escaped(f"left out: {file}: {error}"), file=sys.stderr)
+
     if runs:
         text = json.dumps(merge_data(runs), indent=2)
         path.write_text(f"{text}\n", encoding="utf-8")
@@ -176,6 +188,7 @@ def _root_of(blobs: Sequence[Path]) -> Path:
                     if root.is_dir():
                         return root
                     break
+
     return Path.cwd()
 
 
@@ -203,6 +216,7 @@ def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> Non
         check=False,
     )
     print_annotations(process.stdout.splitlines())
+
     if process.returncode:
         reason = next(iter((process.stderr or process.stdout).strip().splitlines()), "")
         raise ConfigError(f"Playwright could not merge the reports: {reason}")
@@ -217,6 +231,7 @@ def _outputs(output: Path) -> Mapping[str, str]:
         "PLAYWRIGHT_HTML_OUTPUT_DIR": str(output / PAGE),
         "PLAYWRIGHT_HTML_OPEN": "never",
     }
+
     return {**files, **page}
 
 
@@ -226,6 +241,7 @@ def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:
     Raises ConfigError with the cause, and the command that does the same by hand.
     """
     by_hand = f"npx playwright merge-reports --reporter={','.join(formats)} DIR"
+
     try:
         from pytest_device.service.programs.guard import Guard
         from pytest_device.service.programs.toolchain import PLAYWRIGHT, Toolbox
@@ -246,6 +262,7 @@ def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:
         ) from None
     finally:
         guard.close()
+
     return tools.node, tools.script
 
 
@@ -257,6 +274,7 @@ def _open(page: Path, parsed: argparse.Namespace) -> None:
     print(page / "index.html")
     if parsed.no_browser:
         return
+
     from pytest_device.trace.viewer import served
 
     try:

@@ -77,6 +77,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="refuse sessions if other users of this machine could reach ports of their programs "
         f"(default: {Options.local_require_isolation.variable})",
     )
+
     for option in (Options.avd, Options.simulator, Options.appium_allow_insecure):
         parser.add_argument(
             f"--{option.word.replace('_', '-')}",
@@ -84,6 +85,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
             default=os.environ.get(option.variable) or None,
             help=f"{option.help} (default: {option.variable})",
         )
+
     add_state_dir(parser, "directory for its state, used by one service at a time")
     add_json(parser)
 
@@ -178,6 +180,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
     with ExitStack() as at_the_end, masked(token):
         serve(config, announce)
+
     return 0
 
 
@@ -189,6 +192,7 @@ def _line_of(session: "Session", now: str) -> str:
         else (session.reason or "").strip().partition("\n")[0]
     )
     line = f"{now} session {session.id[:8]} {STATES[session.status]}{f': {detail}' if detail else ''}"
+
     return escaped(Redactor().text(line)).replace("\n", " ")
 
 

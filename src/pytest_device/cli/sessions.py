@@ -45,19 +45,25 @@ def _list(parsed: argparse.Namespace) -> int:
             sessions, damaged = found
     except OSError as error:
         raise _unusable(error) from None
+
     if parsed.json:
         print(
             json.dumps(
                 {"sessions": [one.to_json() for one in sessions], "damaged": damaged}
             )
         )
+
         return int(bool(damaged))
+
     for one in sessions:
         print(*map(escaped, one.lines()), sep="\n")
+
     for path, reason in damaged.items():
         print(escaped(f"damaged: {path}: {reason}; its session may still be running"))
+
     if not (sessions or damaged):
         print(f"no sessions{nothing_in(state_dir)}")
+
     return int(bool(damaged))
 
 
@@ -130,11 +136,13 @@ def _stop(parsed: argparse.Namespace) -> int:
         raise ConfigError(
             f"no service: set --url or {Options.url.variable} (`pytest-device sessions` shows it for each session)"
         )
+
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     variable = Options.stop_timeout_seconds.variable
     by_environment = resolve(
         {}, {variable: os.environ.get(variable, "")}, {}
     ).stop_timeout_seconds
+
     choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
     try:
         state_dir = state_dir_of(parsed, is_known=not choice.ids)
@@ -143,14 +151,19 @@ def _stop(parsed: argparse.Namespace) -> int:
         )
     except OSError as error:
         raise _unusable(error) from None
+
     if parsed.json:
         print(json.dumps(_to_json(outcome)))
         return int(any(outcome.problems()))
-    done, problems = list(outcome.lines()), list(outcome.problems())
+
+    done = list(outcome.lines())
+    problems = list(outcome.problems())
     for text in done:
         print(escaped(text))
+
     for text in problems:
         print(escaped(text), file=sys.stderr)
+
     if not choice.ids:
         print(
             f"no other sessions in {state_dir}"
@@ -158,6 +171,7 @@ def _stop(parsed: argparse.Namespace) -> int:
             else f"nothing to stop{nothing_in(state_dir)}"
         )
         print(_ONLY_HERE)
+
     return int(bool(problems))
 
 
@@ -183,18 +197,22 @@ def _not_stopped(outcome: "StopResult") -> Iterator[dict[str, str]]:
     for event in outcome.stopped:
         if not is_proof(event):
             yield {**_facts(event.session), "reason": detail_of(event)}
+
     for entry in outcome.unknown:
         yield {
             **_facts(entry),
             "reason": "its ID is unknown: the response to its create call was lost",
         }
+
     for entry in outcome.other_services:
         yield {**_facts(entry), "reason": f"belongs to {entry.service}"}
+
     for event in outcome.left_to_other_tokens:
         yield {
             **_facts(event.session),
             "reason": f"{detail_of(event)}; another access token created it",
         }
+
     for session_id in outcome.unknown_ids:
         reason = "unknown to both the ledger and the service"
         yield {"session_id": session_id, "label": "", "page": "", "reason": reason}

@@ -53,6 +53,7 @@ def _add_open_options(parser: argparse.ArgumentParser) -> None:
 def _open(parsed: argparse.Namespace) -> int:
     trace = reader.newest_in(parsed.path)
     reader.check(trace)
+
     viewer = _viewer()
     try:
         with served(viewer, trace, parsed.port) as (url, server):
@@ -66,6 +67,7 @@ def _open(parsed: argparse.Namespace) -> int:
         raise ConfigError(
             f"--port={parsed.port} cannot be used ({error}): choose another one"
         ) from None
+
     return 0
 
 
@@ -76,6 +78,7 @@ def _viewer() -> Path:
     """
     for viewer in installed_viewers(Path.cwd()):
         return viewer
+
     try:
         from pytest_device.service.programs.guard import Guard
         from pytest_device.service.programs.toolchain import PLAYWRIGHT, Toolbox
@@ -84,6 +87,7 @@ def _viewer() -> Path:
             f"no viewer is installed, and installing one needs pip install 'pytest-device[local]' ({error}); "
             "`pip install playwright` brings one, too"
         ) from None
+
     cache = cache_directory(os.environ, Path.home())
     guard = Guard(environ=os.environ, log=_progress)
     try:
@@ -105,6 +109,7 @@ def _list(parsed: argparse.Namespace) -> int:
         except ConfigError as error:
             print(escaped(f"unreadable  {error}"))
             continue
+
         began = datetime.fromtimestamp(trace.started / 1000, UTC).astimezone()
         size = path.stat().st_size / 1024
         print(
@@ -112,8 +117,10 @@ def _list(parsed: argparse.Namespace) -> int:
                 f"{trace.state:12}{began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  {trace.title}\n       {path}"
             )
         )
+
     if not traces:
         print(f"no traces in {parsed.path}")
+
     return 0
 
 
@@ -132,6 +139,7 @@ def _text(parsed: argparse.Namespace) -> int:
         for line in text.lines_of(trace):
             print(_safe(line))
         return 0
+
     print(_safe(text.around(trace, _action(trace, parsed.around))))
     return 0
 
@@ -141,9 +149,11 @@ def _action(trace: reader.ReadTrace, name: str) -> reader.ReadAction:
         if trace.failing is None:
             raise ConfigError(f"--around={name}: no action of {trace.path} failed")
         return trace.failing
+
     for action in trace.actions:
         if str(action.number) == name:
             return action
+
     raise ConfigError(
         f"--around={name} must be {text.FAIL} or the number of an action, 1 to {len(trace.actions)}"
     )

@@ -112,9 +112,11 @@ def _check(parsed: argparse.Namespace) -> int:
     from pytest_device.updates import will_load
     from pytest_device.updates.export import read_export
 
-    project, exports = project_of(parsed), read_export(parsed.update)
+    project = project_of(parsed)
+    exports = read_export(parsed.update)
     findings: list[Finding] = []
     verdicts: dict[str, bool | None] = {}
+
     for path in parsed.build:
         build, update = _pair(path, project, exports, parsed)
         verdict = will_load(update, build)
@@ -122,9 +124,11 @@ def _check(parsed: argparse.Namespace) -> int:
         findings += [
             _finding(reason, parsed.update, path) for reason in verdict.reasons
         ]
+
     rules = {_id(code): rule for code, (_, rule, _) in _RULES.items()}
     loads = {name: _WORDS[ok] for name, ok in verdicts.items()}
     failed = report(findings, parsed.format, rules, loads=loads)
+
     return failed or (UNKNOWN if None in verdicts.values() else 0)
 
 
@@ -150,6 +154,7 @@ def _pair(
     build = read_build(path, vendor=project.vendor)
     platform = build.platform if build.platform in exports else next(iter(exports))
     ours = UpdateSettings.from_project(project, platform)
+
     if build.settings and not build.requires_signature:
         certificate = ours.code_signing_certificate
         build = replace(
@@ -169,6 +174,7 @@ def _signature(build: "Build", key: Path | None) -> "Signature | None":
 
     if key is None or build.certificate is None:
         return None
+
     try:
         with open_file(key) as file:
             validate_certificate(build.certificate, file.read(_MAX_KEY_BYTES))
@@ -177,6 +183,7 @@ def _signature(build: "Build", key: Path | None) -> "Signature | None":
     except CertificateError as error:
         print(f"note: the build's certificate: {error}", file=sys.stderr)
         return Signature.invalid(build.certificate)
+
     return Signature.valid(build.certificate)
 
 

@@ -65,13 +65,16 @@ def _text(
     for name, value in facts.items():
         for line in _lines(value):
             print(f"{name.replace('_', ' ')}: {line}")
+
     for one in _failed(findings):
         print(
             f"{_place(one)}: {one.severity}: {one.rule} [{one.id}]\n    fix: {one.fix}"
         )
+
     for one in findings:
         if one.status == "skipped":
             print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
+
     passed = sum(one.status == "passed" for one in findings)
     counts = [
         (severity, sum(one.severity == severity for one in _failed(findings)))
@@ -104,6 +107,7 @@ def _listed(value: object) -> str:
             )
             or "none"
         )
+
     return (
         ", ".join(cast("tuple[str, ...]", value)) or "none"
         if isinstance(value, tuple)
@@ -157,6 +161,7 @@ def _result(finding: "Finding") -> dict[str, object]:
     place = {
         "artifactLocation": {"uri": quote(os.fsencode(shown_path(finding.path)))}
     } | ({"region": region} if region else {})
+
     return {
         "ruleId": finding.id,
         "level": finding.severity,

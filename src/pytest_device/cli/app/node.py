@@ -20,6 +20,7 @@ def ensure_node(root: Path) -> None:
     """
     if not any((root / name).exists() for name in DYNAMIC_FILES):
         return
+
     try:
         find_node(os.environ)
     except ConfigError:
@@ -32,10 +33,12 @@ def ensure_node(root: Path) -> None:
         from pytest_device.service.programs.toolchain import Requirement, Toolbox
     except ImportError:
         return
+
     major, minor = OLDEST
     text = f"{major}.{minor} or newer"
     required = Requirement("the app config", text, {major: minor}, major + 1)
     cache = cache_directory(os.environ, Path.home())
+
     guard = Guard(environ=os.environ, log=_progress)
     try:
         asyncio.run(Toolbox(guard, os.environ, cache).node(required, _progress))

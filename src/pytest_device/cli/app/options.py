@@ -27,10 +27,12 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
     """Add the options for loading a project; ``option`` replaces the positional argument for its directory."""
     root = Options.app_root
     what = f"directory of the project (default: {root.variable} or {root.ini}, else the current one)"
+
     if option:
         parser.add_argument(option, dest="path", metavar="PATH", help=what)
     else:
         parser.add_argument("path", nargs="?", help=what)
+
     parser.add_argument(
         "--mode",
         help="mode of the environment files (default: NODE_ENV, else development)",
@@ -79,6 +81,7 @@ def settings_of(parsed: argparse.Namespace) -> "Settings":
             "note: pytest does not start here, so that its ini file and environment variables have no effect",
             file=sys.stderr,
         )
+
     given: dict[Option[Any], str | None] = {
         Options.vendor: parsed.vendor,
         Options.project_id_path: parsed.project_id_path,
@@ -89,6 +92,7 @@ def settings_of(parsed: argparse.Namespace) -> "Settings":
         for option, text in given.items()
         if text is not None
     }
+
     return (settings or Settings()).replace("vendor", **values)
 
 
@@ -110,6 +114,7 @@ def project_of(parsed: argparse.Namespace) -> "Project":
     root = Path(parsed.path or settings.app_root or ".")
     if how != "never":
         ensure_node(root)
+
     project = load_project(
         root,
         mode=parsed.mode,
@@ -118,4 +123,5 @@ def project_of(parsed: argparse.Namespace) -> "Project":
     )
     for line in (*project.notes, *project.warnings, *project.env.warnings):
         print(f"note: {line}", file=sys.stderr)
+
     return project

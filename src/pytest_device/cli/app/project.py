@@ -55,6 +55,7 @@ def _check(parsed: argparse.Namespace) -> int:
         declaration=parsed.declaration,
         include=parsed.include,
     )
+
     return report(
         findings,
         parsed.format,
@@ -66,15 +67,18 @@ def _check(parsed: argparse.Namespace) -> int:
 def _table(path: Path | None) -> dict[str, str] | None:
     if path is None:
         return None
+
     from pytest_device.app.files import read_text
 
     try:
         table: object = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
+
     known = cast("dict[str, object]", table) if isinstance(table, dict) else {"": None}
     if not all(isinstance(value, str) for value in known.values()):
         raise ConfigError(f"{path} must be an object with string values")
+
     return cast("dict[str, str]", known)
 
 
@@ -107,6 +111,7 @@ def _bundle(parsed: argparse.Namespace) -> int:
         "debug_ids": found.debug_ids,
     }
     rules = {name: rule for name, (_, rule) in BUNDLE_RULES.items()}
+
     return report(
         found.findings,
         parsed.format,
@@ -161,6 +166,7 @@ def _show(parsed: argparse.Namespace) -> int:
     from pytest_device.app.needles import secret_trails
 
     project = project_of(parsed)
+
     config = (
         project.effective(parsed.platform)
         if parsed.platform
@@ -170,6 +176,7 @@ def _show(parsed: argparse.Namespace) -> int:
         holder = at(config, *above)
         if isinstance(holder, dict):
             holder[str(name)] = MASK
+
     print(json.dumps(config, indent=2, ensure_ascii=False))
     return 0
 
@@ -177,6 +184,7 @@ def _show(parsed: argparse.Namespace) -> int:
 def _env(parsed: argparse.Namespace) -> int:
     project = project_of(parsed)
     env = project.env
+
     if parsed.json:
         print(
             json.dumps(
@@ -187,9 +195,12 @@ def _env(parsed: argparse.Namespace) -> int:
                 }
             )
         )
+
         return 0
+
     for name in env.files:
         print(f"{name}{'' if name in env.loaded_files else ': absent'}")
+
     for name in env.loaded:
         public = (
             " (public: ships with the app)"
@@ -197,6 +208,7 @@ def _env(parsed: argparse.Namespace) -> int:
             else ""
         )
         print(f"  {name}{public}")
+
     return 0
 
 

@@ -46,20 +46,26 @@ def _run(parsed: argparse.Namespace) -> int:
     wanted = dict(_wanted(project, parsed))
     if parsed.check and not wanted:
         raise ConfigError("--check needs --write or --typescript")
+
     stale = [path for path, content in wanted.items() if _read(path) != content]
+
     if parsed.check:
         for path in stale:
             print(
                 f"{shown_path(path)} is stale: run the command without --check",
                 file=sys.stderr,
             )
+
         return int(bool(stale))
+
     for path, content in wanted.items():
         if path in stale:
             _write(path, content)
         print(f"{'wrote' if path in stale else 'unchanged:'} {shown_path(path)}")
+
     if not wanted:
         _list(project, as_json=parsed.json)
+
     return 0
 
 
@@ -73,6 +79,7 @@ def _wanted(
     if path := parsed.write:
         root = Path(os.path.relpath(project.root, path.absolute().parent)).as_posix()
         yield path, python_module(project.routes.linkable, root, project.vendor)
+
     if path := parsed.typescript:
         yield path, project.routes.typescript_declaration()
         name = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
@@ -112,7 +119,9 @@ def _list(project: "Project", *, as_json: bool) -> None:
             for one in project.routes.all
         ]
         print(json.dumps({"routes": listed}))
+
         return
+
     for one in project.routes.all:
         print(f"{one.kind:9} {one.name}  {one.file}")
 

@@ -33,6 +33,7 @@ class _Reader:
                 self.settings = app_settings_of(config)
         except ConfigError as error:
             self.error = error
+
         return pytest.ExitCode.OK
 
 
@@ -44,8 +45,10 @@ def app_settings() -> Settings | None:
     reader = _read(with_others=False)
     if reader.settings is None and reader.error is None:
         reader = _read(with_others=True)
+
     if reader.error:
         raise ConfigError(*reader.error.problems)
+
     return reader.settings
 
 
@@ -56,6 +59,7 @@ def _read(*, with_others: bool) -> _Reader:
     """
     reader = _Reader()
     own = () if with_others else ("-p", "pytest_device.plugin")
+
     output = StringIO()
     with (
         _environment(with_others),
@@ -64,6 +68,7 @@ def _read(*, with_others: bool) -> _Reader:
         suppress(SystemExit, pytest.exit.Exception),  # of a plugin
     ):
         pytest.main([*own, *_ARGUMENTS], plugins=[reader])
+
     return reader
 
 
@@ -73,6 +78,7 @@ def _environment(with_others: bool) -> Generator[None]:  # noqa: FBT001
     if with_others or _NO_OTHERS in os.environ:
         yield
         return
+
     os.environ[_NO_OTHERS] = "1"
     try:
         yield

@@ -24,6 +24,7 @@ def _run(parsed: argparse.Namespace) -> int:
         status: sum(finding.status is status for finding in findings)
         for status in Status
     }
+
     if parsed.json:
         print(
             json.dumps(
@@ -42,6 +43,7 @@ def _run(parsed: argparse.Namespace) -> int:
         )
         print(*_lines(findings, is_colored=is_colored), *filter(None, [left]), sep="\n")
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
+
     return int(counts[Status.FAIL] > 0)
 
 
@@ -60,6 +62,7 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
             fail("others", "skipped, because the other checks need these packages", fix)
         )
         return ""
+
     from pytest_device.cli.doctor.configuration import read_configuration
     from pytest_device.cli.doctor.service import check_rent, not_checked
 
@@ -68,6 +71,7 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     findings += _setup(settings)
     if not (settings and (settings.url or settings.local)):
         return ""
+
     if rent and _has_failed(findings):
         findings.append(
             fail(
@@ -78,6 +82,7 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
         )
     elif rent:
         findings += check_rent(settings)
+
     return not_checked(settings, rented=rent)
 
 
@@ -88,8 +93,10 @@ def _setup(settings: Settings | None) -> Iterator[Finding]:
 
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)
+
     if settings:
         yield from check_ledger(settings)
+
     yield from check_local(os.environ, Path.home(), settings or Settings())
 
 

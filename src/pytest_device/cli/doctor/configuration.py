@@ -33,14 +33,17 @@ def read_configuration() -> tuple[Sequence[Finding], Settings | None]:
 
     Returns the findings, and the settings if they can be read.
     """
-    reader, output = _Reader(), StringIO()
+    reader = _Reader()
+    output = StringIO()
     try:
         with redirect_stdout(output), redirect_stderr(output):
             ending = str(int(pytest.main(list(_ARGUMENTS), plugins=[reader])))
     except (SystemExit, pytest.exit.Exception) as error:  # from a conftest.py
         ending = f"{type(error).__name__} {error}"
+
     if reader.findings:
         return reader.findings, reader.settings
+
     lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
     text = (
         f"pytest fails to start here ({ending}): {'; '.join(lines[-3:]) or 'no output'}"
@@ -69,12 +72,14 @@ class _Reader:
                 _NAME, "pytest does not load the pytest-device plugin here", _PLUGIN_FIX
             )
             return
+
         yield ok(
             _NAME,
             str(config.inipath)
             if config.inipath
             else f"no ini file, rootdir is {config.rootpath}",
         )
+
         try:
             self.settings = settings_of(config)
         except ConfigError as error:
@@ -84,6 +89,7 @@ class _Reader:
             )
         else:
             yield from _values(config, self.settings)
+
         yield from _others(config)
 
 
@@ -93,10 +99,13 @@ def _values(config: pytest.Config, settings: Settings) -> Iterator[Finding]:
         yield ok(
             "setting", f"{option.ini} = {value}, from {settings.source(option.word)}"
         )
+
     for note in notes_of(config):
         yield ok("app", note)
+
     for name, value, source in additions_of(config):
         yield ok("app", f"{name}: {value}, from {source}")
+
     if settings.local:
         for problem in settings.service_problems():
             yield fail(_NAME, problem, "remove one of the two")
@@ -120,6 +129,7 @@ def _others(config: pytest.Config) -> Iterator[Finding]:
         yield fail("plugins", text, f"add `-p no:{_RIVAL}` to addopts, or uninstall it")
     else:
         yield ok("plugins", "no conflicting plugins")
+
     if config.pluginmanager.has_plugin("anyio") and not _may_use(config, "anyio"):
         text = "anyio's pytest plugin (installed by httpx) slows down startup, and no test file uses it"
         yield warn("start-up", text, "add `-p no:anyio` to addopts")
@@ -129,9 +139,11 @@ def _may_use(config: pytest.Config, word: str) -> bool:
     """Return whether the ini file, a conftest.py or a test file contains the word, or there are too many to search."""
     if config.inipath and _holds(config.inipath, word):
         return True
+
     patterns: list[str] = ["conftest.py", *config.getini("python_files")]
     skipped: list[str] = config.getini("norecursedirs")
     seen = 0
+
     for root in dict.fromkeys(argument.partition("::")[0] for argument in config.args):
         for directory, names in islice(
             _walked(config.invocation_params.dir / root, skipped), _DIRECTORIES_MAX + 1
@@ -146,6 +158,7 @@ def _may_use(config: pytest.Config, word: str) -> bool:
                 _holds(directory / name, word) for name in wanted
             ):
                 return True
+
     return False
 
 
@@ -153,10 +166,12 @@ def _walked(root: Path, skipped: list[str]) -> Iterator[tuple[Path, list[str]]]:
     """Yield each directory that pytest would collect from, with the names of its files."""
     if root.is_file():
         yield root.parent, [root.name, "conftest.py"]
+
     for directory, below, names in os.walk(root):
         if "pyvenv.cfg" in names:
             below.clear()
             continue
+
         below[:] = [
             name
             for name in below

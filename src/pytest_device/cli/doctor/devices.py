@@ -37,6 +37,7 @@ def check_devices(
         cache_directory(environ, home),
         preference=preference,
     )
+
     for platform in Platform:
         availabilities = {
             one: asyncio.run(availability(platform, one, machine)) for one in _TYPES
@@ -51,6 +52,7 @@ def _finding(
     name = f"{platform}: {kind}"
     if kind == fake.KIND:
         return ok(name, f"only for appium sessions with device_identifier={kind!r}")
+
     rows = [
         found for one in _TYPES for found in availabilities[one] if found.kind == kind
     ]
@@ -61,11 +63,13 @@ def _finding(
     )
     if lacking is None:
         return _later(name, text, rows)
+
     # Without a browser, a session gets a device only if there is a real one, perhaps the only kind requested.
     # Nor does one replace a device that the user named.
     candidates = without_fallback(availabilities[SessionType.APPIUM])
     if kind == chromium.KIND or len(candidates) == 1:
         return warn(name, f"{text}: {lacking.missing}", lacking.fix)
+
     return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
 
@@ -74,6 +78,7 @@ def _later(name: str, text: str, rows: Sequence[Found]) -> Finding:
     to_install = next((found for found in rows if found.to_install), None)
     if to_install is None:
         return ok(name, text)
+
     size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on disk"
     later = f"the first session that needs a browser installs {to_install.to_install} ({size})"
     return warn(
@@ -98,6 +103,7 @@ def _users(titles: Sequence[str], rows: Sequence[Found]) -> str:
     """Describe the sessions that use a kind, and its devices or programs; names both if there are two browsers."""
     if not titles:
         return "not used"
+
     sessions = (
         "sessions of every type"
         if len(titles) == len(_TYPES)
@@ -110,6 +116,7 @@ def _users(titles: Sequence[str], rows: Sequence[Found]) -> str:
     }
     devices = ", ".join(device.udid for device in rows[-1].devices) or rows[-1].to_start
     what = devices or "; ".join(_programs(found) for found in there.values())
+
     return f"for {sessions}{what and f', {what}'}"
 
 

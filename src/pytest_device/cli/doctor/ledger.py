@@ -24,7 +24,9 @@ def check_ledger(settings: Settings) -> Iterator[Finding]:
             "this user has no home directory for it",
             f"set {Options.state_dir.variable}",
         )
+
         return
+
     state_dir = Path(settings.state_dir)
     try:
         # A local service's sessions end with the run and are not recorded.
@@ -49,6 +51,7 @@ def check_ledger(settings: Settings) -> Iterator[Finding]:
 def _left(state_dir: Path) -> Iterator[Finding]:
     with opened(state_dir) as found:
         sessions, damaged = found
+
     for path, reason in damaged.items():
         text = f"damaged file {path} ({reason}): its session may still be running"
         yield fail(
@@ -56,6 +59,7 @@ def _left(state_dir: Path) -> Iterator[Finding]:
             text,
             "check the service's session pages for a leftover session, then remove the file",
         )
+
     left = [
         one for one in sessions if not one.is_alive and one.entry.state != Phase.STOPPED
     ]

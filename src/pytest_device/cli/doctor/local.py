@@ -47,11 +47,13 @@ def _findings(
     if not SYSTEM.has_local_service:
         yield fail(_NAME, SYSTEM.support.limits, "set DEVICE_URL")
         return
+
     packages = list(check_packages("local", version_of=version_of))
     if missing := [one for one in packages if one.status is not Status.OK]:
         text = "; ".join(f"{one.name} {one.text}" for one in missing)
         yield fail(_NAME, text, "pip install 'pytest-device[local]'")
         return
+
     yield from packages
     yield from _programs(environ, home, settings)
 
@@ -67,6 +69,7 @@ def _programs(
     yield from _appium(environ, cache_dir, APPIUM)
     for project in (AGENT_DEVICE, ARGENT):
         yield _installed_later(environ, cache_dir, project)
+
     yield from check_devices(environ, home, settings)
     yield check_users(
         is_shown=same_user.shows_users(), unknown=same_user.unknown_ways()
@@ -97,6 +100,7 @@ def check_users(*, is_shown: bool, unknown: Sequence[str]) -> Finding:
     if unknown:
         text = f"this system does not show who connects over {', '.join(unknown)}: such connections are refused"
         return warn("users", text, "connect to 127.0.0.1")
+
     return ok("users", "connections of other users of this machine are refused")
 
 
@@ -116,6 +120,7 @@ def check_exposure(
             text,
             "run pytest as another user, for example: runuser -u tester -- pytest",
         )
+
     if refused:
         fix = "allow user namespaces for this user, or use a machine that has no other users"
         report = fail if is_required else warn
@@ -137,8 +142,11 @@ def _appium(
             f"{'; '.join(tools.problems[1:-2])}: the first start installs it",
             _INSTALL_FIX,
         )
+
         return
+
     yield ok("node", str(tools.node))
+
     if missing:
         text = f"{project.title} is not installed in {cache_dir} yet: the first start installs it"
         yield warn("appium", text, _INSTALL_FIX)
@@ -157,6 +165,7 @@ def _installed_later(
         return ok(
             project.name, f"{project.title} in {tools.project}, run by {tools.node}"
         )
+
     text = f"{' and '.join(missing)} not installed in {cache_dir} yet: the first session of the type installs it"
     return ok(project.name, f"{text}, which needs network access")
 

@@ -18,6 +18,7 @@ def check_python(found: str | None = None) -> Iterator[Finding]:
 
     found = found or platform.python_version()
     yield ok(PACKAGE, version(PACKAGE))
+
     wanted = metadata(PACKAGE)["Requires-Python"]
     if SpecifierSet(wanted).contains(found, prereleases=True):
         yield ok("python", f"{found} ({wanted})")
@@ -31,6 +32,7 @@ def check_system(system: System = SYSTEM) -> Finding:
     """Return how far this package works on this system."""
     level, limits = system.support
     text = f"{system.title} ({platform.machine()}): {level}"
+
     match level:
         case Level.FULL:
             return ok("system", text)
@@ -58,7 +60,9 @@ def check_packages(
             requirement.marker and not requirement.marker.evaluate({"extra": extra})
         ):
             continue
+
         wanted = f"{requirement.name}{requirement.specifier}"
+
         try:
             found = version_of(requirement.name)
         except PackageNotFoundError:
@@ -68,6 +72,7 @@ def check_packages(
                 _install(wanted),
             )
             continue
+
         if requirement.specifier.contains(found, prereleases=True):
             yield ok(requirement.name, f"{found} ({requirement.specifier})")
         else:

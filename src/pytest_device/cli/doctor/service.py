@@ -91,12 +91,15 @@ def check_service(
     except ConfigError as error:
         yield fail("token", *_cause_and_fix(error))
         return
+
     yield ok("token", f"set by {TOKEN_VARIABLE}")
+
     try:
         proxy = endpoint_at(url, token).proxy
     except ConfigError as error:
         yield fail(_SERVICE, *_cause_and_fix(error))
         return
+
     yield _finding_for(
         _answer(url, token, limit_seconds),
         f"{url} through the proxy {proxy}" if proxy else url,
@@ -106,16 +109,19 @@ def check_service(
 def check_rent(settings: Settings) -> Iterator[Finding]:
     """Create a session, wait until its controller responds, and stop it; yield the findings."""
     reporter = _ProgressPrinter()
+
     try:
         request = _request(settings)
         backend = _backend(settings, request, reporter)
     except ConfigError as error:
         yield fail(_RENT, str(error), "correct the configuration")
         return
+
     try:
         yield _rented(settings, backend, request, reporter)
     finally:
         ends = backend.close(settings.stop_timeout_seconds)
+
     for event in ends:
         if not is_proof(event):
             yield fail(
@@ -130,6 +136,7 @@ def not_checked(settings: Settings, *, rented: bool) -> str:
     if rented:
         limits = f"{settings.duration_with()!r} and {settings.max_idle_time_minutes!r}"
         return f"not checked: whether the account allows the limits of the runs (duration, idle: {limits})"
+
     return (
         "not checked: project, simulator access, limits, tunnels and controllers. `pytest-device doctor --rent` "
         "creates a session of one minute for that, and stops it"
@@ -155,6 +162,7 @@ def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
             answers.put(None)
 
     threading.Thread(target=request, name="pytest-device-doctor", daemon=True).start()
+
     try:
         return answers.get(timeout=limit_seconds)
     except Empty:
@@ -165,6 +173,7 @@ def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
 
 def _finding_for(error: DeviceError | None, where: str) -> Finding:
     text = f"{where}: {error}"
+
     match error:
         case None:
             return ok(_SERVICE, f"{where} responds and accepts the token")
@@ -259,6 +268,7 @@ def _rented(
             "; ".join([str(error), *getattr(error, "__notes__", ())]),
             _fix_of_rent(error),
         )
+
     kind = f"{session.platform} {session.type} session {session.id}"
     return ok(
         _RENT, f"{kind} was created, was ready after {took:.1f} s, and was stopped"
@@ -268,8 +278,10 @@ def _rented(
 def _fix_of_rent(error: DeviceError) -> str:
     if isinstance(error, StopFailedError):
         return f"pytest-device stop {error.session_id}"
+
     if fix := next(
         (fix for kind, fix in _RENT_FIXES.items() if isinstance(error, kind)), ""
     ):
         return fix
+
     return _fix_of_refusal(error) if isinstance(error, StatusError) else _LATER
