@@ -115,4 +115,5 @@ def listening(host: str, port: int) -> socket.socket:
     # it, a response, written as head and body, waits 40 ms for the acknowledgement of
     # its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
     return listener

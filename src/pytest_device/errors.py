@@ -102,7 +102,8 @@ class ProjectError(ConfigError):
         )
         self.code = code
         self.path = path
-        self.line, self.column = line, column
+        self.line = line
+        self.column = column
         self.reason = escaped("; ".join(problems))
         """What is wrong, without the place."""
 
@@ -304,7 +305,8 @@ class ResponseError(DeviceError):
     """
 
     def __init__(self, params: Mapping[str, str]) -> None:
-        code, detail = params.get("error", ""), params.get("error_description")
+        code = params.get("error", "")
+        detail = params.get("error_description")
         meaning = self._meanings().get(code)
         super().__init__(
             "\nMore info: ".join(filter(None, (meaning, detail)))
@@ -413,9 +415,11 @@ def hides_frames(error: Any) -> bool:
     """
     if error is None or isinstance(error.value, DeviceError | TimeoutError):
         return True
+
     traceback = error.tb
     while traceback.tb_next:
         traceback = traceback.tb_next
+
     raised_in = str(traceback.tb_frame.f_globals.get("__name__", ""))
     return raised_in.partition(".")[0] != "pytest_device"
 

@@ -52,6 +52,7 @@ class LocalService:
         self.log_path = directory / "service.log"
         self._directory = directory
         self._process = start_module("pytest_device.service")
+
         try:
             meanwhile()
             self.url = self._handshake(
@@ -80,6 +81,7 @@ class LocalService:
             raise ConfigError(
                 f"the local service needs {', '.join(missing)}: pip install 'pytest-device[local]'"
             )
+
         directory = Path(tempfile.mkdtemp(prefix="pytest-device-"))
         config = {
             "token": secrets.token_urlsafe(32),
@@ -87,6 +89,7 @@ class LocalService:
             "state_dir": str(directory),
             "temporary": True,
         }
+
         return cls({**config, **more}, directory, progress, meanwhile)
 
     def close(self) -> None:
@@ -94,11 +97,13 @@ class LocalService:
         stdin, stdout = self._pipes
         with suppress(BrokenPipeError):  # it has already exited
             stdin.close()  # makes the service stop its sessions and exit
+
         try:
             SYSTEM.wait_for_exit(self._process, END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
         stdout.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
@@ -116,10 +121,12 @@ class LocalService:
         with suppress(BrokenPipeError):
             stdin.write(json.dumps(config) + "\n")
             stdin.flush()
+
         for line in stdout:
             event: object = line.strip()
             with suppress(ValueError):
                 event = json.loads(line)
+
             match event:
                 case {"event": "ready", "url": str(url)}:
                     return url
@@ -131,6 +138,7 @@ class LocalService:
                     raise ConfigError(
                         f"unexpected output of the local service: {other!r}"
                     )
+
         raise ConfigError(
             f"the local service exited with status {self._process.wait(END_SECONDS)} before it was ready"
         )
@@ -140,6 +148,7 @@ def why_not_isolated() -> str:
     """Return why this system refuses network namespaces to the programs of sessions, "" if it does not."""
     if reason := SYSTEM.why_no_namespaces():
         return reason
+
     try:
         asked = subprocess.run(  # noqa: S603  # a script of this package
             bare_python(_ISOLATED),
@@ -151,6 +160,7 @@ def why_not_isolated() -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         return f"unknown: {type(error).__name__}"
+
     return asked.stdout.strip()
 
 
@@ -189,6 +199,7 @@ def device_udid(page_url: str) -> str:
         raise ConfigError(
             f"the local service does not name the device of a session: {type(error).__name__}"
         ) from None
+
     return str(facts["data"]["udid"] or "")
 
 
@@ -211,6 +222,7 @@ def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
         lines = log_path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return ""
+
     text = "\n".join(
         [line for line in lines if any(name in line for name in session_ids)][
             -LOG_LINES:
@@ -218,4 +230,5 @@ def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
     )
     for name in session_ids:  # shown in full elsewhere
         text = text.replace(name, name[:8])
+
     return text

@@ -32,6 +32,7 @@ def complete_sign_in(url: str, redirect_uri: str, user: str, password: str) -> s
         raise ConfigError(
             "the sign-in on a provider's page needs psutil: pip install 'pytest-device[local]'"
         )
+
     task = {
         "url": url,
         "redirect_uri": redirect_uri,
@@ -40,6 +41,7 @@ def complete_sign_in(url: str, redirect_uri: str, user: str, password: str) -> s
         "seconds": PAGE_SECONDS,
     }
     process = start_module(_MODULE)
+
     stdin, stdout = cast("tuple[IO[str], IO[str]]", (process.stdin, process.stdout))
     try:
         # It has already exited: its output has the reason.
@@ -50,11 +52,13 @@ def complete_sign_in(url: str, redirect_uri: str, user: str, password: str) -> s
     finally:
         with suppress(BrokenPipeError):
             stdin.close()  # ends the browser
+
         try:
             SYSTEM.wait_for_exit(process, _END_SECONDS)
         except TimeoutExpired:
             process.kill()
             process.wait()
+
         stdout.close()
 
 
@@ -73,4 +77,5 @@ def _redirect(stdout: IO[str]) -> str:
                 raise UnexpectedReplyError(
                     f"unexpected output of the browser's process: {other!r}"
                 )
+
     raise UnexpectedReplyError("the browser's process exited before the sign-in ended")

@@ -48,6 +48,7 @@ def _parsed(
             return value
     except (ValueError, KeyError):
         pass  # the rule is more helpful than the conversion's error
+
     raise ValueError(rule)
 
 
@@ -233,36 +234,45 @@ def address(url: str) -> str:
     request) and contains nothing but host, port and path.
     """
     shown = _without_credentials(url)
+
     try:
         parts = urlsplit(url.strip())
-        host, _port = parts.hostname, parts.port
+        host = parts.hostname
+        _port = parts.port
     except ValueError as error:
         # Which may quote a part of a password.
         rule = " must look like https://host" if "@" in url else f": {error}"
         raise ConfigError(f"service URL {shown!r}{rule}") from None
+
     if parts.scheme not in {"http", "https"} or not host:
         raise ConfigError(
             f"service URL {shown!r} must look like https://host or https://host/path"
         )
+
     if parts.scheme == "http" and not is_loopback(host):
         raise ConfigError(
             f"service URL {shown!r} would send the access token unencrypted: use https://"
         )
+
     if parts.username or parts.password:
         raise ConfigError(
             f"service URL {shown!r} must not contain credentials: remove them, the access token is passed separately"
         )
+
     if not url.strip().isprintable() or " " in url.strip() or not _encodes(host):
         raise ConfigError(f"service URL {shown!r} contains invalid characters")
+
     if "?" in url or "#" in url:
         raise ConfigError(
             f"service URL {shown!r} must end with its path: remove the ?query or #fragment"
         )
+
     base = url.strip().rstrip("/")
     if parts.path.rstrip("/").endswith("/v2"):
         raise ConfigError(
             f"service URL {shown!r} must end before /v2, which is added to each request"
         )
+
     return base
 
 
@@ -273,11 +283,15 @@ def slots_address(url: str) -> str:
     network unencrypted.
     """
     shown = _without_credentials(url)
+
     try:
         parts = urlsplit(url.strip())
-        host, _port = parts.hostname, parts.port
+        host = parts.hostname
+        _port = parts.port
     except ValueError:
-        host, parts = None, urlsplit("")
+        host = None
+        parts = urlsplit("")
+
     number = parts.path.strip("/")
     if (
         parts.scheme not in {"redis", "rediss"}
@@ -288,14 +302,17 @@ def slots_address(url: str) -> str:
         raise ConfigError(
             f"Redis URL {shown!r} must look like rediss://host, rediss://host:port or rediss://host:port/number"
         )
+
     if not url.strip().isprintable() or any(sign in url.strip() for sign in " '\"?#"):
         raise ConfigError(
             f"Redis URL {shown!r} must end with its database number, and contain no blank, quote, ? or #"
         )
+
     if "@" in parts.netloc and parts.scheme == "redis" and not is_loopback(host):
         raise ConfigError(
             f"Redis URL {shown!r} would send its credentials unencrypted: use rediss://"
         )
+
     return url.strip()
 
 

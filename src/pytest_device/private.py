@@ -23,8 +23,10 @@ def check_private(
         intrusion = SYSTEM.intrusion(directory, may_be_of_root=may_be_of_root)
     except OSError:  # reported by the code that uses it
         return
+
     if intrusion is None:
         return
+
     choose = f"set {variable} to" if variable else "choose"
     fix = (
         f"{intrusion.fix}, or {choose} another directory"

@@ -93,6 +93,7 @@ def for_installers(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in environ.items()
         if name.upper().startswith(_INSTALLER_PREFIXES)
     }
+
     return {**passed_on(environ), **settings}
 
 

@@ -146,14 +146,17 @@ class Redactor:
             hidden = self._masked(plain)
             if hidden != plain:
                 return hidden
+
         return masked
 
     def _masked(self, text: str) -> str:
         if KEY_MARK in text:
             text = _without_keys(text)
+
         text = self._search.masked(text)
         for pattern, replacement in _PATTERNS:
             text = pattern.sub(replacement, text)
+
         return text
 
 
@@ -161,12 +164,14 @@ def _without_keys(text: str) -> str:
     """Mask each private key in PEM, known or not, whatever is around its lines."""
     before, *rest = _KEY_BEGINS.split(text)
     parts = [before]
+
     for begin, body in zip(rest[::2], rest[1::2], strict=True):
         end = body.find(_KEY_ENDS)
         if end < 0:  # cut off
             lines = _KEY_BODY.match(body)
             end = lines.end() if lines else 0
         parts += [begin, MASK if end else "", body[end:]]
+
     return "".join(parts)
 
 
@@ -206,15 +211,18 @@ class _Search:
         }
         # Its parts are not secret on their own.
         is_address = "://" in secret or secret.startswith("/")
+
         for text in spellings - self._spellings:
             self._spellings.add(text)
             self._longest = max(self._longest, len(text))
             for known, key in ((self._by_start, text), (self._by_end, text[::-1])):
                 known.setdefault(key[:MIN_SECRET_LENGTH], []).append(key)
+
             if len(text) < _MIN_WORD:
                 insort(self._short, text, key=_shortness)
             elif is_address or not (_WORD.fullmatch(text) and self._add_word(text)):
                 insort(self._phrases, text, key=_shortness)
+
             if any(sign in text for sign in "\\'\""):
                 self._nested += (_nested(text),)
 
@@ -229,21 +237,28 @@ class _Search:
         ]
         for owners, place in free:
             owners.append((word, place))
+
         if free:
             self._words.add(word)
+
         return bool(free)
 
     def masked(self, text: str) -> str:
         for secret in self._phrases:
             text = text.replace(secret, MASK)
+
         if self._words:
             text = _WORD.sub(self._masked_word, text)
+
         for secret in self._short:
             text = text.replace(secret, MASK)
+
         for nested in self._nested:
             text = nested.sub(MASK, text)
+
         if self._longest and _DOTS.search(text):
             text = self._without_rests(text)
+
         return text
 
     def _masked_word(self, found: re.Match[str]) -> str:
@@ -262,6 +277,7 @@ class _Search:
             for at, secret, place in hits
             if at >= place and word.startswith(secret, at - place)
         ]
+
         parts = (
             hit
             for hit in hits
@@ -269,6 +285,7 @@ class _Search:
         )
         if any(_shared_length(word, *hit) >= _MIN_FRAGMENT for hit in parts):
             return MASK
+
         return _with_masks(word, spans)
 
     def _without_rests(self, text: str) -> str:
@@ -279,6 +296,7 @@ class _Search:
             parts[index + 1] = self._without_start(
                 parts[index + 1][::-1], self._by_end
             )[::-1]
+
         return "".join(parts)
 
     def _without_start(self, part: str, known: Mapping[str, Sequence[str]]) -> str:
@@ -289,6 +307,7 @@ class _Search:
             secrets = known.get(part[place : place + MIN_SECRET_LENGTH], ())
             if any(secret.startswith(part[place:]) for secret in secrets):
                 return part[:place] + MASK
+
         return part
 
 
@@ -299,7 +318,9 @@ def _shortness(secret: str) -> int:
 
 def _shared_length(word: str, at: int, secret: str, place: int) -> int:
     """Return how many characters a word and a secret share around one place in each."""
-    start, end = at, at + _GRAM
+    start = at
+    end = at + _GRAM
+
     offset = place - at
     while (
         start > 0
@@ -307,12 +328,14 @@ def _shared_length(word: str, at: int, secret: str, place: int) -> int:
         and word[start - 1] == secret[start + offset - 1]
     ):
         start -= 1
+
     while (
         end < len(word)
         and end + offset < len(secret)
         and word[end] == secret[end + offset]
     ):
         end += 1
+
     return end - start
 
 
@@ -320,10 +343,12 @@ def _with_masks(word: str, spans: Iterable[tuple[int, int]]) -> str:
     """Replace the spans, which may overlap, by masks."""
     parts: list[str] = []
     kept = 0
+
     for start, end in sorted(spans):
         if start > kept or not parts:
             parts += [word[kept:start], MASK]
         kept = max(kept, end)
+
     return "".join((*parts, word[kept:]))
 
 
@@ -357,6 +382,7 @@ def _nested(secret: str) -> re.Pattern[str]:
         else:
             parts.append(re.escape(secret[place]))
             place += 1
+
     start = r"(?<!\\)" if secret[0] in "\\'\"" else ""
     return re.compile(start + "".join(parts))
 
@@ -365,9 +391,11 @@ def _encodings(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     yield escaped(secret)
+
     if not secret.isascii():
         yield secret.encode("unicode_escape").decode("ascii")  # in names of tests
         yield repr(secret.encode(errors="replace"))[2:-1]
+
     for safe in ("", "/", _SAFE_IN_QUERIES):
         yield quote(secret, safe=safe, errors="replace")
 
@@ -390,6 +418,7 @@ def is_http_url(url: str) -> bool:
         has_port = parts.port is None or parts.port > 0
     except ValueError:
         return False
+
     is_http = parts.scheme in {"http", "https"} and bool(parts.hostname)
     return is_http and has_port and url.split() == [url]
 

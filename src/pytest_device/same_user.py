@@ -34,6 +34,7 @@ def is_permitted(peer: Address | None, here: Address | None) -> bool:
     user = SYSTEM.connection_user(peer, here)
     if user is None:
         return not canonical(here[0]).is_loopback
+
     return user in {_ROOT, SYSTEM.user()}
 
 
@@ -45,6 +46,7 @@ def shows_users() -> bool:
         socket.create_connection(listener.getsockname()) as client,
     ):
         user = SYSTEM.connection_user(client.getsockname(), listener.getsockname())
+
     return user is not None and user == SYSTEM.user()
 
 

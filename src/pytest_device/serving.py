@@ -48,6 +48,7 @@ def check_public_url(url: str | None) -> None:
     given = cast("object", url)  # the settings fixtures are not checked for types
     if given is None:
         return
+
     if not isinstance(given, str) or not is_http_url(given) or {"?", "#"} & {*given}:
         raise ConfigError(
             f"public_url {shown(str(given))!r} must be a URL with http or https, without query and fragment"
@@ -107,7 +108,9 @@ class Journal:
                         else []
                     )
                     self._failures[index : index + 1] = left
+
                     return failure
+
         return None
 
     def clear_failures(self) -> None:
@@ -150,6 +153,7 @@ class AppServer:
 
         if not 0 <= self._port <= MAX_PORT:  # create_server would leave its socket open
             raise ConfigError(f"port {self._port} must be 0 to {MAX_PORT}")
+
         try:
             return listening("127.0.0.1", self._port)
         except OSError as error:
@@ -186,6 +190,7 @@ class AppServer:
                 pass  # if stopped before it serves, uvicorn leaves accepted connections open
             self._server.should_exit = True
             self._thread.join()
+
         if "_socket" in vars(self):
             self._socket.close()
 
@@ -239,4 +244,5 @@ def app_of(routes: "Sequence[Route]") -> "Starlette":
         allow_headers=["*"],
         expose_headers=["*"],
     )
+
     return Starlette(routes=routes, middleware=[anywhere])

@@ -97,12 +97,14 @@ class Settings(Options):
             "keep_warm"
         ):
             idle = self.values.get("max_idle_time_minutes")
+
         if (
             self.is_default("max_duration_minutes")
             and isinstance(longest, int)
             and isinstance(idle, int)
         ):
             return max(longest, min(idle + 1, DURATION_MAX_MINUTES))
+
         return longest
 
     def idle_within(self, longest: object) -> int | str | None:
@@ -148,20 +150,25 @@ class Settings(Options):
                 for word, is_set in outliving.items()
                 if is_set
             )
+
             return
+
         of_local = [self.origins[word] for word in _OF_LOCAL]
         if sources := [
             origin.source for origin in of_local if origin.rank == Rank.COMMAND_LINE
         ]:
             yield f"{' and '.join(sources)} only applies to the local service: add {Options.local.flag} or remove it"
+
         if self.url is None:
             yield (
                 f"no device service is configured: set its URL ({Options.url.spellings}), {TOKEN_VARIABLE} and an "
                 f"app ID, or run on this machine with {Options.local.flag}"
             )
             return
+
         if self.app_id is None and self.attach is None:
             yield f"no app ID for {self.url}: set {Options.app_id.spellings}"
+
         try:
             checked_token(self.token)
         except ConfigError as error:
@@ -233,14 +240,18 @@ def resolve(
     )
     if settings.local_real and settings.is_default("local"):
         settings = settings.replace("local_real", local=True)
+
     problems += _exclusions(settings)
     # All workers share the tokens: each sign-in on a provider's page takes seconds.
     if settings.identity_issuer is not None:
         settings = settings.replace("identity_issuer", identity_scope="run")
+
     if problems:
         raise ConfigError(*problems)
+
     if settings.state_dir is None and (directory := default_state_dir(environ)):
         settings = settings.replace("state_dir", state_dir=str(directory))
+
     return _warm(_one_service(settings), environ)
 
 
@@ -273,10 +284,12 @@ def checked_token(token: str) -> str:
         raise ConfigError(
             f"no access token: set the environment variable {TOKEN_VARIABLE}"
         )
+
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(
             f"the access token in {TOKEN_VARIABLE} contains blanks or unprintable characters: copy it again"
         )
+
     return token
 
 
@@ -289,14 +302,17 @@ def default_state_dir(environ: Mapping[str, str]) -> Path | None:
 
 
 def _exclusions(settings: Settings) -> Iterator[str]:
-    source, rank = settings.source, settings.rank
+    source = settings.source
+    rank = settings.rank
     if settings.local and settings.url is not None and rank("local") == rank("url"):
         yield f"{source('url')} and {source('local')} are mutually exclusive: choose one service"
+
     if "@" in (settings.slots_url or "") and rank("slots_url") != Rank.ENVIRONMENT:
         yield (
             f"{source('slots_url')} must not contain credentials, because others can read it: set "
             f"{Options.slots_url.variable} instead"
         )
+
     scope_rank = rank("identity_scope")
     if (
         settings.identity_issuer is not None
@@ -307,8 +323,10 @@ def _exclusions(settings: Settings) -> Iterator[str]:
             f"{source('identity_scope')} must be run with {source('identity_issuer')}: all workers share the tokens of "
             "an external provider"
         )
+
     if settings.slots_url is not None and settings.max_sessions is None:
         yield f"{source('slots_url')} has no effect without a limit: set {Options.max_sessions.flag}"
+
     if settings.build_id and settings.application_archive_url:
         yield (
             f"{source('build_id')} and {source('application_archive_url')} are mutually exclusive: choose one "
@@ -320,6 +338,7 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     """Ignore ``keep_warm`` if no next run is expected; otherwise raise the idle timeout to at least as long."""
     if not settings.keep_warm:
         return settings
+
     if reason := _why_not_warm(settings, environ):
         keep_warm_ignored_because = (
             f"{settings.source('keep_warm')} is ignored: {reason}"
@@ -328,10 +347,12 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
             settings.replace("keep_warm", keep_warm=0),
             keep_warm_ignored_because=keep_warm_ignored_because,
         )
+
     # Idle time starts at the last command of a test, before the test's end.
     minutes = min(settings.keep_warm + 1, IDLE_MAX_MINUTES)
     if not settings.is_default("max_idle_time_minutes"):
         return settings
+
     return settings.replace(
         "keep_warm",
         max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)),
@@ -345,6 +366,7 @@ def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
         return "the local service ends with the run"
     if rank > Rank.ENVIRONMENT and any(map(environ.get, CI_VARIABLES)):
         return f"in CI, only {Options.keep_warm.flag} or {Options.keep_warm.variable} keeps sessions warm"
+
     return ""
 
 
@@ -354,11 +376,14 @@ def _one_service(settings: Settings) -> Settings:
         return settings
     if settings.rank("url") < settings.rank("local"):
         return settings.replace("url", local=False)
+
     settings = settings.replace("local", url=None)
     if settings.app_id is None:
         settings = settings.replace("local", app_id=LOCAL_APP_ID)
+
     if settings.is_default("poll_interval_seconds"):
         settings = settings.replace(
             "local", poll_interval_seconds=LOCAL_POLL_INTERVAL_SECONDS
         )
+
     return settings

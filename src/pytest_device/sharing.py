@@ -87,10 +87,12 @@ class ServiceHost:
         from starlette.responses import Response
 
         request = Request(cast("Any", scope), receive)
+
         given = request.headers.get("authorization", "")
         if not hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode()):
             await Response(status_code=401)(cast("Any", scope), receive, send)
             return
+
         body = await self._answer_to(await request.body())
         await Response(body)(cast("Any", scope), receive, send)
 
@@ -111,6 +113,7 @@ class ServiceHost:
                     answer.set_exception(error)
 
         self._answers.add(answer)
+
         try:
             threading.Thread(target=run, daemon=True).start()
             return await asyncio.wrap_future(answer)
@@ -119,6 +122,7 @@ class ServiceHost:
 
     def _answered(self, body: bytes) -> bytes:
         known = 0
+
         try:
             call: _Call = pickle.loads(body)  # noqa: S301  # the caller has the key
             known = call.secrets
@@ -134,15 +138,18 @@ class ServiceHost:
                 if call.service not in self._services:
                     self._services[call.service] = self._open.enter_context(call.make())
             return _Reply()
+
         if call.assigned:
             owner: object = reduce(
                 getattr, call.path[:-1], self._services[call.service]
             )
             setattr(owner, call.path[-1], call.assigned[0])
             return _Reply()
+
         value: Any = reduce(getattr, call.path, self._services[call.service])
         if call.args is not None:
             return _Reply(value(*call.args, **call.keywords))
+
         is_reference = callable(value) or (
             hasattr(value, "__dict__") and not is_dataclass(value)
         )
@@ -168,6 +175,7 @@ class _Host:
         SECRETS.learn(*secrets_of_reply)
         if reply.error:
             raise reply.error
+
         return reply
 
 
@@ -180,6 +188,7 @@ class _Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # protocol lookups by Python, such as __deepcopy__
             raise AttributeError(name)
+
         path = (*self._path, name)
         reply = self._host.ask(_Call(self._service, path))
         return (
@@ -203,6 +212,7 @@ def shared(ticket: Mapping[str, str], service: str, make: Make) -> Generator[Any
     headers = {"Authorization": f"Bearer {ticket['key']}"}
     url = ticket["url"]
     SECRETS.learn(ticket["key"])
+
     with httpx.Client(
         base_url=url,
         headers=headers,

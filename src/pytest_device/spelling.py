@@ -9,6 +9,7 @@ def closest(name: object, known: Collection[str]) -> str:
 
     if not isinstance(name, str):
         return ""
+
     # Finds swapped and missing letters and a missing unit (handler_timeout_seconds), but no other word.
     return next(iter(get_close_matches(name, known, 1, 0.78)), "")
 

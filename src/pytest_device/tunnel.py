@@ -186,11 +186,14 @@ class _Program:
         """Wait until a printed URL leads to the port, and keep it. Raises ConfigError."""
         deadline = time.monotonic() + START_SECONDS
         why = ""
+
         while time.monotonic() < deadline:
             has_ended = self._process.poll() is not None
+
             for url in list(self._urls):
                 if time.monotonic() > deadline:
                     break
+
                 why = _problem_of(url, port)
                 if not why:
                     self.url = url
@@ -200,10 +203,12 @@ class _Program:
                 self._reader.join(_STOP_SECONDS)
                 status = self._process.returncode
                 raise self._error(f"ended with status {status}", _NO_DEVICE)
+
             time.sleep(_POLL_SECONDS)
 
         if why:
             raise self._error(f"leads nowhere: {why}", _NO_DEVICE)
+
         raise self._error(f"printed no URL within {START_SECONDS:g} s", _NO_DEVICE)
 
     def check(self) -> None:
@@ -221,11 +226,13 @@ class _Program:
         if self._process.stdin:
             with suppress(OSError):
                 self._process.stdin.close()
+
         try:
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
         self._reader.join(_STOP_SECONDS)
         # Closing what another thread reads would wait for it, for ever.
         if self._process.stdout and not self._reader.is_alive():
@@ -236,6 +243,7 @@ class _Program:
         output = self._process.stdout
         if output is None:
             return
+
         # A line may be endless.
         while line := output.readline(_READ_BYTES):
             text = line.decode(errors="replace").rstrip()
@@ -277,6 +285,7 @@ def _problem_of(url: str, port: int) -> str:
         found = _identity(url.rstrip("/"))
     except _NoAnswerError as error:
         return f"{shown(url)}: {error}"
+
     return "" if found == expected else f"{shown(url)} leads to another server"
 
 

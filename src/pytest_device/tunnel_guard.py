@@ -34,12 +34,14 @@ def main() -> int:
     threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
     status = process.wait()
     _end_children(process.pid)
+
     return status
 
 
 def _end_with_input(process: "subprocess.Popen[bytes]") -> None:
     while os.read(0, 1024):
         pass
+
     SYSTEM.terminate_group(process.pid)
     try:
         process.wait(GRACE_SECONDS)
@@ -54,4 +56,5 @@ def _end_children(group: int) -> None:
     while is_left and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
         is_left = SYSTEM.has_group(group)
+
     SYSTEM.kill_group(group)

@@ -94,6 +94,7 @@ class Codec:
         if isinstance(value, str):
             if bytes in kinds:
                 return value.encode("latin-1")
+
             # A union has one enum at most, and no other text.
             for kind in kinds:
                 if isinstance(kind, EnumType):
