@@ -284,6 +284,7 @@ def test_a_builds_directory_is_allowed_for_a_separate_local_service() -> None:
         "builds_dir": str(Path.cwd() / "builds"),
         "real_only": False,
         "require_isolation": False,
+        "selenium_manager": False,
         "avd": None,
         "simulator": None,
         "allow_insecure": [],

@@ -406,6 +406,13 @@ class Options:
         "switch",
         group=Group.LOCAL,
     )
+    local_selenium_manager = Option(
+        False,
+        "with the local service, let Selenium Manager download the browser or the chromedriver that this machine lacks; "
+        "no hash is checked",
+        "switch",
+        group=Group.LOCAL,
+    )
     avd: Option[str | None] = Option(
         None,
         "Android Virtual Device that the local service uses, and starts if it is not running",

@@ -70,8 +70,8 @@ _NAMES: Final = frozenset(
     )
 )
 _PREFIXES: Final = ("LC_", "XDG_", "PYTHON", "PYENV_", "COVERAGE_", "ANDROID_")
-_INSTALLER_PREFIXES: Final = ("PIP_", "NPM_CONFIG_")
-"""Settings of pip and npm: URLs of registries often have credentials, and npm's may be a token."""
+_INSTALLER_PREFIXES: Final = ("PIP_", "NPM_CONFIG_", "SE_")
+"""Settings of pip, npm and Selenium Manager: URLs of registries often have credentials, and npm's may be a token."""
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
@@ -87,7 +87,7 @@ def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_installers(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for pip and npm, and for the local service, which starts them."""
+    """Return the variables for pip, npm and Selenium Manager, and for the local service, which starts them."""
     settings = {
         name: value
         for name, value in environ.items()

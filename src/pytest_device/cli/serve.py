@@ -77,6 +77,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="refuse sessions if other users of this machine could reach ports of their programs "
         f"(default: {Options.local_require_isolation.variable})",
     )
+    parser.add_argument(
+        "--selenium-manager",
+        action="store_true",
+        default=_is_on(Options.local_selenium_manager),
+        help="let Selenium Manager download the browser or the chromedriver that this machine lacks; no hash is checked "
+        f"(default: {Options.local_selenium_manager.variable})",
+    )
 
     for option in (Options.avd, Options.simulator, Options.appium_allow_insecure):
         parser.add_argument(
@@ -153,6 +160,7 @@ def _run(parsed: argparse.Namespace) -> int:
         max_sessions=parsed.max_sessions,
         real_only=parsed.real_only,
         require_isolation=parsed.require_isolation,
+        selenium_manager=parsed.selenium_manager,
         avd=parsed.avd,
         simulator=parsed.simulator,
         allow_insecure=Options.appium_allow_insecure.parse(

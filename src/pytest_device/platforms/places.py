@@ -3,11 +3,13 @@
 Plain values: those of one system can be read on another.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
 _NAME: Final = "pytest-device"
+_VERSION: Final = re.compile(r"\d+(\.\d+){3}")
 _NPM: Final = "node_modules/npm/bin/npm-cli.js"
 
 
@@ -35,6 +37,14 @@ class Places(Protocol):
         """Yield the paths of browsers that are usually not on PATH, best first."""
         ...
 
+    def browser_version(self, program: Path) -> str | None:
+        """Return a browser's version where its program does not print it, None elsewhere."""
+        ...
+
+    def selenium_managers(self, processor: str) -> tuple[Path, ...]:
+        """Return the places of Selenium Manager below the module of Selenium that carries it."""
+        ...
+
 
 class _UnixPlaces:
     node_in_wheel: Path = Path("bin/node")
@@ -45,6 +55,8 @@ class _UnixPlaces:
         "google-chrome",
         "google-chrome-stable",
         "chrome",
+        "microsoft-edge",
+        "microsoft-edge-stable",
     )
     chromedriver: str = "chromedriver"
 
@@ -56,7 +68,21 @@ class _UnixPlaces:
 
     def browsers(self, environ: Mapping[str, str], home: Path) -> Iterator[Path]:
         del environ, home
-        yield from ()
+        yield from ()  # packages put theirs on PATH
+
+    def browser_version(self, program: Path) -> str | None:
+        del program
+        return None
+
+    def selenium_managers(self, processor: str) -> tuple[Path, ...]:
+        # Releases before those for ARM have one for x86_64 only.
+        match processor:
+            case "x86_64":
+                return _selenium_managers("linux-x86_64", "linux")
+            case "aarch64" | "arm64":
+                return _selenium_managers("linux-arm64")
+            case _:
+                return ()
 
 
 class _MacPlaces(_UnixPlaces):
@@ -69,6 +95,10 @@ class _MacPlaces(_UnixPlaces):
         for directory in (Path("/Applications"), home / "Applications"):
             for name in ("Chromium", "Google Chrome", "Microsoft Edge"):
                 yield directory / f"{name}.app/Contents/MacOS/{name}"
+
+    def selenium_managers(self, processor: str) -> tuple[Path, ...]:
+        del processor  # one program for both
+        return _selenium_managers("macos")
 
 
 class _WindowsPlaces:
@@ -97,6 +127,23 @@ class _WindowsPlaces:
             for directory in (*installed_for_all, _local(environ, home)):
                 yield directory / program
 
+    def browser_version(self, program: Path) -> str | None:
+        # `--version` opens a window there. The libraries are in a directory that is named like the version; during an
+        # update there are two.
+        try:
+            names = [entry.name for entry in program.parent.iterdir()]
+        except OSError:
+            return ""
+        versions = [name for name in names if _VERSION.fullmatch(name)]
+        newest = max(
+            versions, key=lambda name: [int(n) for n in name.split(".")], default=""
+        )
+        return f"{program.stem} {newest}" if newest else ""
+
+    def selenium_managers(self, processor: str) -> tuple[Path, ...]:
+        del processor  # Windows on ARM runs it, too
+        return _selenium_managers("windows", name="selenium-manager.exe")
+
 
 UNIX: Final[Places] = _UnixPlaces()
 _BY_PLATFORM: Final[Mapping[str, Places]] = {
@@ -109,6 +156,12 @@ _BY_PLATFORM: Final[Mapping[str, Places]] = {
 def places_on(platform: str) -> Places:
     """Return the places of a system, by its ``sys.platform``; an unknown one is taken for a Unix."""
     return _BY_PLATFORM.get(platform, UNIX)
+
+
+def _selenium_managers(
+    *directories: str, name: str = "selenium-manager"
+) -> tuple[Path, ...]:
+    return tuple(Path(directory, name) for directory in directories)
 
 
 def _below(variable: str, environ: Mapping[str, str]) -> Path | None:

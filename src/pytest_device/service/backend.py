@@ -60,7 +60,9 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     directories = Directories(
         config.state_dir, config.cache_dir, builds=config.builds_dir
     )
-    preference = DevicePreference(config.real_only, config.avd, config.simulator)
+    preference = DevicePreference(
+        config.real_only, config.avd, config.simulator, config.selenium_manager
+    )
     resources = Resources(
         keys,
         directories,

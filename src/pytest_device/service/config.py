@@ -33,6 +33,7 @@ class ServiceConfig:
     ready. ``builds_dir`` has the builds that sessions may name. ``max_sessions`` limits the active sessions.
     ``real_only`` uses no browser as a device; ``avd`` and ``simulator`` name the devices to use and to start.
     ``require_isolation`` refuses sessions if other users of the machine could reach ports of their programs.
+    ``selenium_manager`` lets it download a browser or chromedriver that this machine lacks.
     ``allow_insecure`` lists features for Appium's option of this name. ``temporary`` removes ``state_dir`` at the end.
     Raises ConfigError with the value and the rule.
     """
@@ -57,6 +58,7 @@ class ServiceConfig:
     max_sessions: int = DEFAULT_MAX_SESSIONS
     real_only: bool = False
     require_isolation: bool = False
+    selenium_manager: bool = False
     avd: str | None = None
     simulator: str | None = None
     allow_insecure: tuple[str, ...] = ()

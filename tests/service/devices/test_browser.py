@@ -10,8 +10,8 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.browser import (
     browsing,
+    find_browsers,
     find_chromedriver,
-    find_chromium,
 )
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.processes import find_processes
@@ -129,9 +129,9 @@ def test_a_browser_is_found_on_path_by_each_of_its_names(
 ) -> None:
     program = script(name, "#!/bin/sh\n")
 
-    assert find_chromium({"PATH": str(program.parent)}) == program
+    assert find_browsers({"PATH": str(program.parent)}) == [program]
 
 
 def test_without_a_browser_on_path_none_is_found(tmp_path: Path) -> None:
-    assert find_chromium({"PATH": str(tmp_path)}) is None
+    assert find_browsers({"PATH": str(tmp_path)}) == []
     assert find_chromedriver({}) is None

@@ -30,7 +30,12 @@ def check_devices(
     environ: Mapping[str, str], home: Path, settings: Settings
 ) -> Iterator[Finding]:
     """Yield a finding per platform and kind of device: the sessions that use it, or what is missing."""
-    preference = DevicePreference(settings.local_real, settings.avd, settings.simulator)
+    preference = DevicePreference(
+        settings.local_real,
+        settings.avd,
+        settings.simulator,
+        settings.local_selenium_manager,
+    )
     machine = Machine(
         for_sessions(environ),
         home,

@@ -85,20 +85,24 @@ _FLAGS: Final = (
 )
 
 
-def find_chromium(environ: Mapping[str, str]) -> Path | None:
-    """Return this machine's browser, None if there is none."""
+def find_browsers(environ: Mapping[str, str]) -> list[Path]:
+    """Return this machine's browsers, best first: those on PATH, and those at the usual places."""
     places = SYSTEM.places
     path = environ.get("PATH", "")
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or "/")
-    on_path = (shutil.which(name, path=path) for name in places.browser_names)
-    in_place = (
+    on_path = [shutil.which(name, path=path) for name in places.browser_names]
+    in_place = [
         program
         for program in places.browsers(environ, home)
         if os.access(program, os.X_OK)
-    )
-    found = next((program for program in (*on_path, *in_place) if program), None)
-
-    return Path(found) if found else None
+    ]
+    # Different names of one program are one browser.
+    programs = {
+        Path(program).resolve(): Path(program)
+        for program in reversed([*on_path, *in_place])
+        if program
+    }
+    return list(reversed(programs.values()))
 
 
 def find_chromedriver(environ: Mapping[str, str]) -> Path | None:

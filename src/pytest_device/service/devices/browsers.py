@@ -1,20 +1,30 @@
-"""Selects the browser of a session: this machine's own, or the pinned one, which is installed once per user."""
+"""Selects the browser of a session, and installs what is missing.
+
+It is this machine's own if it has a chromedriver of the same major version: on PATH, or the pinned one where that is for
+this system. Otherwise it is that of Selenium Manager, if the user allows it, or the pinned browser on Linux x86_64.
+"""
 
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from platform import machine
-from typing import Final
+from typing import Final, assert_never
 
 from pytest_device.errors import ConfigError
 from pytest_device.platforms import SYSTEM
-from pytest_device.service.devices.browser import find_chromedriver, find_chromium
+from pytest_device.service.devices.browser import find_browsers, find_chromedriver
 from pytest_device.service.devices.chromium import KIND
-from pytest_device.service.devices.found import Found
+from pytest_device.service.devices.found import Found, Origin
+from pytest_device.service.devices.selenium_manager import (
+    TITLE,
+    BrowserPair,
+    SeleniumManager,
+    wanted_for,
+)
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.cache import Package, check_cache
 from pytest_device.service.programs.program import ask
@@ -36,6 +46,18 @@ _DRIVER_FILES: Final = tuple(
     Path(__file__).parent.parent / "programs/pip/chromedriver" / name
     for name in ("requirements.txt", "install.py")
 )
+_DRIVERS: Final = {
+    BUILT_FOR: "chromedriver_linux64",
+    "Darwin arm64": "chromedriver_mac-arm64",
+    "Darwin x86_64": "chromedriver_mac-x64",
+    "Windows AMD64": "chromedriver_win64.exe",
+}
+"""The pinned package's chromedrivers, by the hardware that they are for."""
+_DOWNLOADABLE: Final = (*_DRIVERS, "Windows ARM64")
+"""The hardware that Chrome is published for, as Selenium Manager downloads it."""
+SELENIUM_MANAGER_FLAG: Final = "--device-local-selenium-manager"
+VERSION_SECONDS: Final = 10.0
+"""Maximum seconds until a program prints its version; on macOS, the first start of a download is checked before."""
 _INSTALL: Final = {
     "apt-get": "apt-get install chromium chromium-driver",
     "dnf": "dnf install chromium chromedriver",
@@ -55,11 +77,15 @@ def hardware() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The browser in a cache directory and the chromedriver of its version, installed or not."""
+    """The browser in a cache directory and the chromedriver of its version, installed or not.
+
+    On other hardware than ``BUILT_FOR`` there is only the chromedriver, for the machine's own browser.
+    """
 
     cache_dir: Path
     python: str = sys.executable
     by_hand: str = _BY_HAND
+    built_for: str = BUILT_FOR
 
     @property
     def program(self) -> Path:
@@ -71,11 +97,26 @@ class Pinned:
         """The matching chromedriver, for Appium."""
         return self._driver.directory / self._driver.proof
 
+    @property
+    def has_browser(self) -> bool:
+        """Whether the pinned browser runs here."""
+        return self.built_for == BUILT_FOR
+
+    def fits(self, version: str) -> bool:
+        """Return whether the pinned chromedriver is for a browser of this version, without the pinned one."""
+        # Where there is a pinned browser, the libraries of its chromedriver come with it.
+        return (
+            not self.has_browser
+            and self.built_for in _DRIVERS
+            and _major(version) == _major(pinned_driver_version())
+        )
+
     def missing(self, session_type: SessionType) -> list[str]:
         """Return the titles of the programs to install before a session of this type."""
+        needs_browser = self.has_browser and not self.program.is_file()
         needs_driver = session_type is SessionType.APPIUM and not self._driver.installed
         return [
-            *([] if self.program.is_file() else [CHROMIUM.title]),
+            *([CHROMIUM.title] if needs_browser else []),
             *([self._driver.title] if needs_driver else []),
         ]
 
@@ -83,27 +124,43 @@ class Pinned:
         self, toolbox: Toolbox, session_type: SessionType, progress: Log
     ) -> None:
         """Install missing programs for a session type. Raises ConfigError with the cause and the fix."""
-        if not self.program.is_file():
+        if self.has_browser and not self.program.is_file():
             await toolbox.get(CHROMIUM, progress)
         if session_type is SessionType.APPIUM:
             await toolbox.ensure(self._driver, progress)
 
     @property
     def _driver(self) -> Package:
-        libraries = self.program.parent / "al2023/lib"
-        version = pinned_in(_DRIVER_FILES[0]).partition("==")[2]
+        name = _DRIVERS[self.built_for]
+        libraries = self.program.parent / "al2023/lib" if self.has_browser else ""
+        version = pinned_driver_version()
         return Package(
             title=f"chromedriver {version}",
             directory=self.cache_dir
             / f"chromedriver-{version}-{digest(_DRIVER_FILES)}",
-            proof=Path("chromedriver"),
+            proof=Path(f"chromedriver{Path(name).suffix}"),
             command=[
-                *(self.python, _DRIVER_FILES[1].name, libraries),
+                *(self.python, _DRIVER_FILES[1].name, name, libraries),
                 *(self.python, *PIP),
             ],
             files=_DRIVER_FILES,
             by_hand=self.by_hand,
         )
+
+
+def pinned_driver_version() -> str:
+    """Return the version of the pinned chromedriver."""
+    return pinned_in(_DRIVER_FILES[0]).partition("==")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """This machine's browser and chromedriver, and why a session cannot use them."""
+
+    program: Path | None
+    version: str
+    chromedriver: Path | None
+    problems: tuple[str, ...] = ()
 
 
 async def find(
@@ -112,47 +169,134 @@ async def find(
     *,
     cache_dir: Path | None,
     built_for: str,
+    selenium_manager: bool = False,
+    limit_seconds: float = VERSION_SECONDS,
 ) -> Found:
-    """Return the browser for a session type: the machine's own if it is suitable, otherwise the pinned one.
+    """Return the browser for a session type: the machine's own if it is suitable.
 
-    Nothing is installed without a ``cache_dir``.
+    Nothing is installed without a ``cache_dir``. A program that prints no version within the limit does not run.
     """
-    program, driver = find_chromium(environ), find_chromedriver(environ)
-    versions = [
-        await _version(one, environ) if one else "" for one in (program, driver)
-    ]
-    lacking = (
-        list(_lacking(program, driver, versions))
-        if session_type is SessionType.APPIUM or not program
-        else []
+    own = await _own(environ, session_type, limit_seconds)
+    found = Found(
+        KIND,
+        program=own.program,
+        chromedriver=own.chromedriver,
+        missing=", ".join(own.problems),
+        about="" if own.problems else own.version,
+        fix=install_line(environ) if own.problems else "",
     )
-    fix = install_line(environ)
-    if not lacking:
-        return Found(KIND, program=program, chromedriver=driver, about=versions[0])
-    if cache_dir is None or built_for != BUILT_FOR:
-        return Found(KIND, (), program, driver, missing=", ".join(lacking), fix=fix)
+    if not own.problems or cache_dir is None:
+        return found
+
+    pinned = Pinned(cache_dir, by_hand=found.fix, built_for=built_for)
     try:
         check_cache(cache_dir)
+        if pinned.fits(own.version):
+            return _with_pinned_driver(found, own, pinned)
+        if selenium_manager:
+            return await _managed(found, environ, session_type, pinned, own)
     except ConfigError as error:
-        return Found(
-            KIND,
-            (),
-            program,
-            driver,
-            missing=f"{', '.join(lacking)}, and {error}",
-            fix=fix,
-        )
-    pinned = Pinned(cache_dir, by_hand=fix)
-    unused = f"; {program} is not used: {', '.join(lacking)}" if program else ""
-    return Found(
-        KIND,
+        return replace(found, missing=f"{found.missing}, and {error}")
+    if pinned.has_browser:
+        return _with_pinned(found, pinned, session_type)
+    return replace(found, fix=f"{found.fix}{_other_fix(built_for)}")
+
+
+async def install(
+    found: Found,
+    toolbox: Toolbox,
+    session_type: SessionType,
+    progress: Log,
+    *,
+    built_for: str,
+) -> Found:
+    """Install the missing programs of a browser; return it with them. Raises ConfigError with the cause and the fix."""
+    match found.origin:
+        case Origin.MACHINE:
+            return found
+        case Origin.PINNED | Origin.PINNED_DRIVER:
+            pinned = Pinned(toolbox.cache_dir, by_hand=found.fix, built_for=built_for)
+            await pinned.install(toolbox, session_type, progress)
+            return replace(found, to_install="")
+        case Origin.SELENIUM_MANAGER:
+            return await _download(found, toolbox, progress)
+        case _:
+            assert_never(found.origin)
+
+
+def _with_pinned_driver(found: Found, own: _Own, pinned: Pinned) -> Found:
+    return replace(
+        found,
+        chromedriver=pinned.chromedriver,
+        missing="",
+        about=f"{own.version} with the pinned chromedriver",
+        to_install=" and ".join(pinned.missing(SessionType.APPIUM)),
+        origin=Origin.PINNED_DRIVER,
+    )
+
+
+def _with_pinned(found: Found, pinned: Pinned, session_type: SessionType) -> Found:
+    is_appium = session_type is SessionType.APPIUM
+    unused = f"; {found.program} is not used: {found.missing}" if found.program else ""
+    return replace(
+        found,
         program=pinned.program,
-        chromedriver=pinned.chromedriver
-        if session_type is SessionType.APPIUM
-        else None,
+        chromedriver=pinned.chromedriver if is_appium else None,
+        missing="",
         about=f"{CHROMIUM.title}, installed by pytest-device{unused}",
         to_install=" and ".join(pinned.missing(session_type)),
-        fix=fix,
+        origin=Origin.PINNED,
+    )
+
+
+async def _managed(
+    found: Found,
+    environ: Mapping[str, str],
+    session_type: SessionType,
+    pinned: Pinned,
+    own: _Own,
+) -> Found:
+    """Return what Selenium Manager has downloaded, or will. Raises ConfigError if there is none for this system."""
+    if pinned.built_for not in _DOWNLOADABLE:
+        raise ConfigError(f"{TITLE} has no browser for {pinned.built_for}")
+    manager = SeleniumManager.of_selenium(pinned.cache_dir)
+    pair = await manager.installed(environ, own.program)
+    if pair is None:
+        return replace(
+            found,
+            chromedriver=None,
+            missing="",
+            to_install=f"{wanted_for(own.program)} by {TITLE}",
+            origin=Origin.SELENIUM_MANAGER,
+        )
+
+    ready = replace(
+        found,
+        program=pair.browser,
+        chromedriver=pair.chromedriver,
+        missing="",
+        about=f"installed by {TITLE}: {', '.join(own.problems)}",
+        origin=Origin.SELENIUM_MANAGER,
+    )
+    if session_type is not SessionType.APPIUM:
+        return ready
+    await _check_pair(pair, environ)
+    return ready
+
+
+async def _download(found: Found, toolbox: Toolbox, progress: Log) -> Found:
+    """Run Selenium Manager, and check what it downloaded."""
+    manager = SeleniumManager.of_selenium(toolbox.cache_dir)
+    own = found.program
+    pair = await manager.install(toolbox.environ, own, progress)
+
+    version = await _check_pair(pair, toolbox.environ)
+    return replace(
+        found,
+        program=pair.browser,
+        chromedriver=pair.chromedriver,
+        about=f"{version}, installed by {TITLE}",
+        to_install="",
     )
 
 
@@ -165,22 +309,112 @@ def install_line(environ: Mapping[str, str]) -> str:
     )
 
 
-def _lacking(
-    program: Path | None, driver: Path | None, versions: list[str]
-) -> Iterator[str]:
-    """Yield why Appium cannot use this machine's browser; an unknown version is assumed to match."""
-    if not program:
-        yield "no Chromium is on PATH"
-    if not driver:
-        yield "chromedriver is not on PATH"
-    majors = [found[1] for version in versions if (found := _VERSION.search(version))]
-    if program and driver and len(set(majors)) > 1:
-        yield f"chromedriver {majors[1]} on PATH does not match Chromium {majors[0]}"
+async def _check_pair(pair: BrowserPair, environ: Mapping[str, str]) -> str:
+    """Return the browser's version. Raises ConfigError if its chromedriver is for another one, or does not run."""
+    driver = await _driver_version(pair.chromedriver, environ, VERSION_SECONDS)
+    browser = await _browser_version(pair.browser, environ, VERSION_SECONDS)
+    mismatch = _mismatch(driver.text, browser)
+    if problem := driver.problem or mismatch:
+        raise ConfigError(f"{TITLE} installed a pair that does not fit: {problem}")
+    return browser
 
 
-async def _version(program: Path, environ: Mapping[str, str]) -> str:
+async def _own(
+    environ: Mapping[str, str], session_type: SessionType, limit_seconds: float
+) -> _Own:
+    """Return the first browser of this machine that the session can use, or the first and why it cannot."""
+    programs, chromedriver = find_browsers(environ), find_chromedriver(environ)
+    if session_type is not SessionType.APPIUM:
+        if not programs:
+            return _Own(None, "", chromedriver, _absent(programs, chromedriver))
+        version = await _browser_version(programs[0], environ, limit_seconds)
+        return _Own(programs[0], version, chromedriver)
+
+    driver = _Version()
+    if chromedriver:
+        driver = await _driver_version(chromedriver, environ, limit_seconds)
+    absent = _absent(programs, chromedriver)
+    broken = (driver.problem,) if driver.problem else ()
+    candidates = list[_Own]()
+    for program in programs:
+        version = await _browser_version(program, environ, limit_seconds)
+        mismatch = _mismatch(driver.text, version, " on PATH")
+        problems = (*absent, *broken, *([mismatch] if mismatch else []))
+        candidates.append(_Own(program, version, chromedriver, problems))
+    if not candidates:
+        return _Own(None, "", chromedriver, (*absent, *broken))
+    # The pinned chromedriver may be for a browser that is not the first.
+    pinned = _major(pinned_driver_version())
+    fitting = [own for own in candidates if not own.problems]
+    as_pinned = [own for own in candidates if _major(own.version) == pinned]
+    return [*fitting, *as_pinned, *candidates][0]
+
+
+def _absent(programs: Sequence[Path], chromedriver: Path | None) -> tuple[str, ...]:
+    return (
+        *(() if programs else ("no Chromium is on PATH",)),
+        *(() if chromedriver else ("chromedriver is not on PATH",)),
+    )
+
+
+def _mismatch(driver: str, browser: str, origin: str = "") -> str:
+    """Return how the major versions differ, "" if they do not; an unknown version is assumed to match."""
+    versions = _major(driver), _major(browser)
+    if not all(versions) or versions[0] == versions[1]:
+        return ""
+    return f"chromedriver {versions[0]}{origin} does not match Chromium {versions[1]}"
+
+
+def _major(version: str) -> str:
+    match = _VERSION.search(version)
+    return match[1] if match else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """What a program prints as its version, or why it does not run."""
+
+    text: str = ""
+    problem: str = ""
+
+
+async def _driver_version(
+    chromedriver: Path, environ: Mapping[str, str], limit_seconds: float
+) -> _Version:
+    """Ask chromedriver: the wrong architecture and a quarantine are found by starting it alone."""
     try:
-        printed = await ask([program, "--version"], environ=environ)
+        printed = await ask(
+            [chromedriver, "--version"], environ=environ, limit_seconds=limit_seconds
+        )
+    except ConfigError as error:
+        return _Version(problem=f"chromedriver does not run: {error}")
+    return _Version(_first_line(printed))
+
+
+async def _browser_version(
+    program: Path, environ: Mapping[str, str], limit_seconds: float
+) -> str:
+    version = SYSTEM.places.browser_version(program)
+    if version is not None:
+        return version
+    try:
+        printed = await ask(
+            [program, "--version"], environ=environ, limit_seconds=limit_seconds
+        )
     except ConfigError:  # starting it reports the problem in detail
         return ""
+    return _first_line(printed)
+
+
+def _first_line(printed: str) -> str:
     return printed.strip().partition("\n")[0]
+
+
+def _other_fix(built_for: str) -> str:
+    """Return the ways beside the system's packages, "" if there are none."""
+    if built_for not in _DOWNLOADABLE:
+        return ""
+    pinned = ""
+    if built_for in _DRIVERS:
+        pinned = f", or a browser of version {_major(pinned_driver_version())}"
+    return f"{pinned}, or let {TITLE} download it: {SELENIUM_MANAGER_FLAG}"

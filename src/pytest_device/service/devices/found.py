@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, assert_never
 
@@ -23,12 +24,14 @@ class DevicePreference:
     """The user's choice of devices on this machine.
 
     ``real_only``: no browser replaces a device. ``avd`` and ``simulator`` name the only emulator and simulator to use,
-    which are started unless they are running; no browser replaces them, either.
+    which are started unless they are running; no browser replaces them, either. ``selenium_manager``: a browser or
+    chromedriver that this machine lacks may be downloaded by it.
     """
 
     real_only: bool = False
     avd: str | None = None
     simulator: str | None = None
+    selenium_manager: bool = False
 
     def device_of(self, platform: Platform) -> str | None:
         """Return the device that the user named for a platform."""
@@ -54,14 +57,23 @@ class ConnectedDevice:
         return cls(udid, frozenset(plain(name) for name in (udid, *names)))
 
 
+class Origin(StrEnum):
+    """Where a browser and its chromedriver come from."""
+
+    MACHINE = "this machine"
+    PINNED_DRIVER = "this machine, with the pinned chromedriver"
+    PINNED = "the pinned browser and chromedriver"
+    SELENIUM_MANAGER = "Selenium Manager"
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """The devices of one kind; ``missing`` is the reason why none is usable, ``fix`` how to fix that.
 
     ``to_start`` is the device to start for the first session, with the program ``starter``. ``program`` controls the
     devices, ``chromedriver`` lets Appium control a browser, ``appium_home`` has the user's Appium driver for a real
-    device. ``about`` is the version and origin of a browser, ``to_install`` lists its missing programs. ``is_named``: the
-    user named the device of this kind to use.
+    device. ``about`` is the version and origin of a browser, ``to_install`` lists its missing programs, ``origin`` says what
+    installs them. ``is_named``: the user named the device of this kind to use.
     """
 
     kind: str
@@ -73,6 +85,7 @@ class Found:
     fix: str = ""
     about: str = ""
     to_install: str = ""
+    origin: Origin = Origin.MACHINE
     to_start: str = ""
     starter: Path | None = None
     is_named: bool = False

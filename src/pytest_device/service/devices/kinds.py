@@ -114,6 +114,7 @@ async def _chromium(machine: Machine, session_type: SessionType) -> Found:
         session_type,
         cache_dir=machine.cache_dir,
         built_for=machine.built_for,
+        selenium_manager=machine.preference.selenium_manager,
     )
 
 
@@ -281,10 +282,17 @@ class Devices:
 
     async def _install(
         self, found: Found, request: Mapping[str, Any], progress: Log
-    ) -> None:
-        if found.to_install and self._toolbox:
-            pinned = browsers.Pinned(self._toolbox.cache_dir, by_hand=found.fix)
-            await pinned.install(self._toolbox, _type(request), progress)
+    ) -> Found:
+        """Return the device with its programs installed."""
+        if not (found.to_install and self._toolbox):
+            return found
+        return await browsers.install(
+            found,
+            self._toolbox,
+            _type(request),
+            progress,
+            built_for=self._machine.built_for,
+        )
 
     @asynccontextmanager
     async def borrowed(
@@ -309,12 +317,17 @@ class Devices:
         )
         availabilities, choice = await self._free(request, note)
         async with self._reserved(choice):
-            await self._install(choice.found, request, note)
+            installed = await self._install(choice.found, request, note)
             async with self._opened(
-                choice, platform, identifier, directory, note, expect
+                replace(choice, found=installed),
+                platform,
+                identifier,
+                directory,
+                note,
+                expect,
             ) as device:
                 kind = (
-                    f"{device.kind}: {_named(choice.found)}"
+                    f"{device.kind}: {_named(installed)}"
                     if device.kind == chromium.KIND
                     else device.kind
                 )

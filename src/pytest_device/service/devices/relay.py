@@ -3,6 +3,7 @@
 import asyncio
 import http
 import json
+import re
 import secrets
 import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ _CLOSE_SECONDS: Final = 1.0
 _MESSAGE_BYTES: Final = 64 * 1024 * 1024
 """Larger than any screenshot."""
 _KEY_BYTES: Final = 16
+_EDGE: Final = re.compile(r"^(Headless)?Edg\b")
 _NO_SESSION: Final = {"code": -32001, "message": "Session with given id not found."}
 """Equal to the browser's own response."""
 
@@ -115,7 +117,8 @@ class _Relay:
     async def _version(self, base: str) -> Message:
         version = await self._connection.call("Browser.getVersion")
         return {
-            "Browser": version["product"],
+            # chromedriver rejects Edge by this name, and nothing else about it.
+            "Browser": _EDGE.sub("Chrome", version["product"]),
             "Protocol-Version": version["protocolVersion"],
             "User-Agent": version["userAgent"],
             "V8-Version": version["jsVersion"],

@@ -204,6 +204,33 @@ async def ask(
     limit_seconds: float = COMMAND_SECONDS,
 ) -> str:
     """Return a command's output. Raises ConfigError, with the cause, if it cannot run, fails or takes too long."""
+    finished = await outcome(command, environ=environ, limit_seconds=limit_seconds)
+    if finished.status != 0:
+        raise ConfigError(f"{command[0]} failed with {finished.reason}")
+    return finished.printed
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended, and its output and error output."""
+
+    status: int | None
+    printed: str
+    complaint: str
+
+    @property
+    def reason(self) -> str:
+        """The exit status and the last line of the error output."""
+        return f"exit status {self.status}: {last_line(self.complaint)}"
+
+
+async def outcome(
+    command: Sequence[str | Path],
+    *,
+    environ: Mapping[str, str],
+    limit_seconds: float = COMMAND_SECONDS,
+) -> Outcome:
+    """Return how a command ends. Raises ConfigError, with the cause, if it cannot run or takes too long."""
     program = Path(command[0])
     try:
         async with asyncio.timeout(limit_seconds):
@@ -212,11 +239,9 @@ async def ask(
         raise ConfigError(f"{program} timed out after {limit_seconds:g} s") from error
     except OSError as error:
         raise ConfigError(f"{program} cannot be run: {error.strerror}") from error
-
-    if status != 0:
-        reason = last_line(complaint.decode(errors="replace"))
-        raise ConfigError(f"{program} failed with exit status {status}: {reason}")
-    return printed.decode(errors="replace")
+    return Outcome(
+        status, printed.decode(errors="replace"), complaint.decode(errors="replace")
+    )
 
 
 async def _run(

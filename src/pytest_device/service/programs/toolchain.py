@@ -165,6 +165,11 @@ class Toolbox:
         self.cache_dir = cache_dir
         self._found: dict[str, Toolchain] = {}
 
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of installers, with the settings of the registries and mirrors in use."""
+        return for_installers(self._environ)
+
     async def get(self, project: Project, progress: Log) -> Toolchain:
         """Return the toolchain; ``progress`` reports slow steps. Raises ConfigError with the cause and the fix.
 
@@ -187,7 +192,7 @@ class Toolbox:
         await self._installer(progress).ensure(package)
 
     def _installer(self, progress: Log) -> Installer:
-        return Installer(self._guard, for_installers(self._environ), progress)
+        return Installer(self._guard, self.environ, progress)
 
 
 def digest(files: Iterable[Path]) -> str:

@@ -102,9 +102,14 @@ async def _chromium(guard: Guard) -> Path:
 
     if found.to_install:
         toolbox = Toolbox(guard, os.environ, cache)
-        pinned = browsers.Pinned(cache, by_hand=found.fix)
-        await pinned.install(toolbox, SessionType.WEB_PREVIEW_ONLY, _progress)
-    return found.program
+        found = await browsers.install(
+            found,
+            toolbox,
+            SessionType.WEB_PREVIEW_ONLY,
+            _progress,
+            built_for=browsers.hardware(),
+        )
+    return found.tool
 
 
 def _progress(line: str) -> None:

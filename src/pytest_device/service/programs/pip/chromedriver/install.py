@@ -1,4 +1,4 @@
-"""Installs chromedriver with pip into the current directory; the script that finds its libraries is written last."""  # noqa: INP001  it runs by itself
+"""Installs chromedriver with pip into the current directory; the program that is started is written last."""  # noqa: INP001  it runs by itself
 
 import shutil
 import subprocess
@@ -7,26 +7,32 @@ from pathlib import Path
 from typing import Final
 
 PACKAGE: Final = Path("chromedriver_py")
-PLATFORM: Final = "chromedriver_linux64"
-PROGRAM: Final = f"""\
+WITH_LIBRARIES: Final = """\
 #!/bin/sh
 here="${{0%/*}}"
 export LD_LIBRARY_PATH="$here/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
-exec "$here/{PACKAGE}/{PLATFORM}" "$@"
+exec "$here/{program}" "$@"
 """
 
 
-def main(pip: list[str], libraries: Path) -> None:
-    """Install, remove the files for other systems, and check that it runs here, with the libraries of the browser."""
+def main(name: str, libraries: str, *pip: str) -> None:
+    """Install, keep the program ``name`` alone, and check that it runs here.
+
+    It runs with the ``libraries`` of the pinned browser; "" if the system has them.
+    """
     _run(*pip)
-    for other in set(PACKAGE.glob("chromedriver_*")) - {PACKAGE / PLATFORM}:
+    for other in set(PACKAGE.glob("chromedriver_*")) - {PACKAGE / name}:
         other.unlink()
-    shutil.copytree(libraries, "lib")
-    program = Path("program")
-    program.write_text(PROGRAM)
+    suffix = Path(name).suffix
+    program = Path(f"program{suffix}")
+    if libraries:
+        shutil.copytree(libraries, "lib")
+        program.write_text(WITH_LIBRARIES.format(program=PACKAGE / name))
+    else:
+        (PACKAGE / name).rename(program)
     program.chmod(0o755)
-    _run("./program", "--version")
-    program.rename("chromedriver")
+    _run(str(program.absolute()), "--version")
+    program.rename(f"chromedriver{suffix}")
 
 
 def _run(*command: str) -> None:
@@ -35,4 +41,4 @@ def _run(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[2:], Path(sys.argv[1]))
+    main(*sys.argv[1:])
