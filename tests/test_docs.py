@@ -27,7 +27,11 @@ from tests.bare.blocks import files_of_readme
 from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
 
 SOURCE = ROOT / "src" / "pytest_device"
-TESTED = (ROOT / "examples", SOURCE / "cli" / "suite")
+TESTED = (
+    ROOT / "examples",
+    SOURCE / "cli" / "suite",
+    SOURCE / "cli" / "agent_suite",
+)
 RUN = {
     DOCS / name
     for name in ("hooks.md", "local-service.md", "reference/sessions.md", "results.md")
