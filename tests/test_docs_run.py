@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import pytest_device.plugin.run  # noqa: F401  # else a run within a test unloads it, and the next one has parts of two
 from pytest_device.testing import FaultyService, faulty_service
 from tests.docs_pages import DOCS, blocks
 
