@@ -140,12 +140,19 @@ def test_the_browser_leaves_no_process_and_no_file(
     pages: Pages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    # Services that other tests share may still be running.
+    before = own_processes()
 
     sign_in(f"{pages.url}/one_page")
 
     assert list(tmp_path.iterdir()) == []
-    assert [
+    assert own_processes() - before == set()
+
+
+def own_processes() -> set[int]:
+    """Return the browsers and the programs of this package that this process has started."""
+    return {
         child.pid
         for child in psutil.Process(os.getpid()).children(recursive=True)
         if re.search("chrom|pytest_device", " ".join(child.cmdline()))
-    ] == []
+    }

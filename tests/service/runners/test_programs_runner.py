@@ -327,7 +327,10 @@ def test_appium_starts_beside_the_browser(
 ) -> None:
     pinned, bin_dir = Pinned(cache_dir), tmp_path / "bin"
     bin_dir.mkdir()
-    (bin_dir / "chromedriver").symlink_to(pinned.chromedriver)
+    # Not a link: the program finds its libraries beside itself.
+    chromedriver = bin_dir / "chromedriver"
+    chromedriver.write_text(f'#!/bin/sh\nexec "{pinned.chromedriver}" "$@"\n')
+    chromedriver.chmod(0o700)
     patient = bin_dir / "chromium"
     # Its working directory is the session's, where Appium gets its home before it starts.
     patient.write_text(
@@ -358,7 +361,10 @@ def test_a_browser_that_fails_takes_appium_with_it(
 ) -> None:
     pinned, bin_dir = Pinned(cache_dir), tmp_path / "bin"
     bin_dir.mkdir()
-    (bin_dir / "chromedriver").symlink_to(pinned.chromedriver)
+    # Not a link: the program finds its libraries beside itself.
+    chromedriver = bin_dir / "chromedriver"
+    chromedriver.write_text(f'#!/bin/sh\nexec "{pinned.chromedriver}" "$@"\n')
+    chromedriver.chmod(0o700)
     broken = bin_dir / "chromium"
     broken.write_text(
         f'#!/bin/sh\n[ "$1" = --version ] && exec "{pinned.program}" "$1"; echo broken; exit 3'
