@@ -37,7 +37,7 @@ from tests.app.rows import project_files, put
 from tests.updates.rows import reference_signing
 
 GROWTH: Final = 8
-MAX_RATIO: Final = 20.0
+MAX_RATIO: Final = 26.0
 """Between 8, of linear time, and 32, the least of quadratic time where half of the shorter time is fixed."""
 MEASURABLE_SECONDS: Final = 0.004
 """CPU time that stands out from the noise of the clock, the caches and the garbage collector."""

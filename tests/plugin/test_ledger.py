@@ -18,7 +18,14 @@ def test_driven(device_session, n):
     print("running")
 """
 NO_LEDGER: Final = "*device no ledger (*): later runs cannot stop sessions that this run leaves running. Set *"
-NO_PROGRAM: Final = "import sys\nsys.executable = '/bin/false'\n"
+NO_PROGRAM: Final = """
+import sys
+
+def pytest_configure(config):
+    # The coordinator of workers starts them by it.
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        sys.executable = "/bin/false"
+"""
 """No reaper can be started, as in an embedded interpreter."""
 either_way = pytest.mark.parametrize(
     "options", [[], ["-n2"]], ids=["one process", "workers"]

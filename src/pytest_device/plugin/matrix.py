@@ -44,7 +44,7 @@ def variants(platforms: Sequence[str], identifiers: object) -> tuple[Variant, ..
         return tuple(
             Variant(platform, identifier)
             for platform in platforms
-            for identifier in _listed(by_platform.get(platform), identifiers)
+            for identifier in _listed(by_platform.get(platform), by_platform)
         )
 
     if len(platforms) > 1:
