@@ -376,13 +376,7 @@ class AgentDevice(Daemon):
         """
         taken = self.command("screenshot", is_read=True, artifacts=_PICTURE, **flags)
         ((_name, picture),) = self._artifacts(taken)
-        if recorder := self._recorder_in_use():
-            recorder.picture(picture)
-
-        if path is not None:
-            path.write_bytes(picture)
-
-        return picture
+        return self._kept(picture, path)
 
     def _show(self, recorder: "DeviceRecorder") -> None:
         from pytest_device.trace.screen_parsers import from_response

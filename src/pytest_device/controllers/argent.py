@@ -235,13 +235,7 @@ class Argent(Client):
             as_mapping(self.call("screenshot", **arguments)).get("image")
         )
         picture = self.artifact(str(image.get("id", "")))
-        if recorder := self._recorder_in_use():
-            recorder.picture(picture)
-
-        if path is not None:
-            path.write_bytes(picture)
-
-        return picture
+        return self._kept(picture, path)
 
     def describe(self) -> str:
         """Return the elements on the screen as text, one per line.

@@ -4,6 +4,7 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -118,6 +119,16 @@ class Client:
         """Return the recorder if anybody wants its values."""
         recorder = self.recorder
         return recorder if recorder is not None and recorder.is_active else None
+
+    def _kept(self, picture: bytes, path: Path | None) -> bytes:
+        """Record a screenshot that a test took, and write it to a path if there is one; return it."""
+        if recorder := self._recorder_in_use():
+            recorder.picture(picture)
+
+        if path is not None:
+            path.write_bytes(picture)
+
+        return picture
 
     def artifact(self, artifact_id: str) -> bytes:
         """Return a file that a call created; agent-device returns it once.

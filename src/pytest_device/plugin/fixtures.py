@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from pytest_device.sessions.client import SessionClient
     from pytest_device.sessions.lifecycle import WaitPolicy
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.request import DeviceArguments, DeviceLease
+    from pytest_device.sessions.request import (
+        DeviceArguments,
+        DeviceLease,
+        SessionRequest,
+    )
     from pytest_device.spec import Platform
 
     Options = AppiumOptions | Mapping[str, Any]
@@ -104,27 +108,13 @@ def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
 @pytest.fixture
 def device_platform(request: pytest.FixtureRequest) -> "Platform":
     """Provide the platform of the test's device, even before its session: ``Platform.ANDROID`` or ``Platform.IOS``."""
-    from pytest_device.plugin.state import needs_of, single_value
-
-    if not needs_of(request.node):  # requested while the test runs
-        request.getfixturevalue("device_sessions")
-
-    return single_value(
-        needs_of(request.node), "device_platform", "device_sessions"
-    ).request.platform
+    return _request_of(request, "device_platform").platform
 
 
 @pytest.fixture
 def device_identifier(request: pytest.FixtureRequest) -> str | None:
     """Provide the identifier that the test requests for its device, even before its session; None if it names none."""
-    from pytest_device.plugin.state import needs_of, single_value
-
-    if not needs_of(request.node):  # requested while the test runs
-        request.getfixturevalue("device_sessions")
-
-    return single_value(
-        needs_of(request.node), "device_identifier", "device_sessions"
-    ).request.device_identifier
+    return _request_of(request, "device_identifier").device_identifier
 
 
 @pytest.fixture
@@ -297,6 +287,16 @@ def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
         return devices.lease(cast("Mapping[str, Any]", arguments))
 
     return leased
+
+
+def _request_of(request: pytest.FixtureRequest, fixture: str) -> "SessionRequest":
+    """Return the request for the test's one device, for a fixture that needs no session."""
+    from pytest_device.plugin.state import needs_of, single_value
+
+    if not needs_of(request.node):  # requested while the test runs
+        request.getfixturevalue("device_sessions")
+
+    return single_value(needs_of(request.node), fixture, "device_sessions").request
 
 
 def _devices(request: pytest.FixtureRequest) -> "Devices":

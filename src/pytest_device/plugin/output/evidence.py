@@ -199,7 +199,7 @@ class EvidenceTaker:
         evidence: Evidence,
         until: float,
     ) -> Iterator[tuple[str, bytes]]:
-        driver = item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
+        driver = _driver_of(item, name)
         if driver is not None:
             from pytest_device.controllers.appium.evidence import logs_of
 
@@ -411,7 +411,7 @@ class EvidenceTaker:
         yield "session.json", _session_json(session)
 
         left = max(0.0, until - self._clock())
-        driver = item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
+        driver = _driver_of(item, name)
         if driver is not None:
             yield from self._driver_pieces(name, driver, left, evidence)
 
@@ -551,6 +551,10 @@ def _name_directory(item: pytest.Item, evidence: Evidence) -> None:
     pair = ("device_artifacts", str(evidence.directory))
     if pair not in item.user_properties:
         item.user_properties.append(pair)
+
+
+def _driver_of(item: pytest.Item, name: str) -> "WebDriver | None":
+    return item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
 
 
 def _session_json(session: "Session") -> bytes:

@@ -194,12 +194,6 @@ class Devices:
             raise ConfigError(str(error)) from error
         return device
 
-    async def install(
-        self, device: Found, request: Mapping[str, Any], progress: Log
-    ) -> None:
-        """Install the programs that a chosen device lacks; raises ConfigError if one cannot be installed."""
-        await self._install(device, request, progress)
-
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no usable device for a request, None if it has one or can install or start it.
 
@@ -280,10 +274,10 @@ class Devices:
                     raise
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _install(
+    async def install(
         self, found: Found, request: Mapping[str, Any], progress: Log
     ) -> Found:
-        """Return the device with its programs installed."""
+        """Return a chosen device with its programs installed; raises ConfigError if one cannot be installed."""
         if not (found.to_install and self._toolbox):
             return found
         return await browsers.install(
@@ -317,7 +311,7 @@ class Devices:
         )
         availabilities, choice = await self._free(request, note)
         async with self._reserved(choice):
-            installed = await self._install(choice.found, request, note)
+            installed = await self.install(choice.found, request, note)
             async with self._opened(
                 replace(choice, found=installed),
                 platform,
