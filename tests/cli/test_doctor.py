@@ -23,12 +23,14 @@ from pytest_device.cli.doctor.finding import Status
 from pytest_device.cli.doctor.local import check_local
 from pytest_device.cli.doctor.packages import check_packages, check_python
 from pytest_device.cli.doctor.service import check_service
+from pytest_device.cli.doctor.slots import check_slots
 from pytest_device.service.programs.toolchain import Node
 from pytest_device.settings import Settings
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.conftest import Ledgers
 from tests.cli.running import CODE, call, run
 from tests.fakes.http_server import running
+from tests.sessions.redis_server import free_port, redis_server
 
 TOKEN = "a-token-that-nobody-may-see"
 NODE = "JSON.stringify([process.versions.node, process.execPath])"
@@ -687,3 +689,60 @@ def test_a_missing_extra_is_reported_if_it_is_needed(
     assert "psutil" in finding.text
     assert "httpx" not in finding.text
     assert finding.fix == ("pip install 'pytest-device[local]'" if is_needed else "")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        ((), "ok", "limits all machines to 3 sessions"),
+        (("--maxmemory", "50mb"), "ok", "limits all machines to 3 sessions"),
+        (("--maxmemory-policy", "allkeys-lru"), "ok", "limits all machines"),
+        (
+            ("--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"),
+            "warn",
+            "evicts keys (allkeys-lru)",
+        ),
+        (("--rename-command", "EVALSHA", ""), "fail", "does not run Lua scripts"),
+        (("--rename-command", "INFO", ""), "ok", "limits all machines to 3 sessions"),
+    ],
+)
+def test_the_server_of_slots_is_checked(
+    tmp_path: Path,
+    options: tuple[str, ...],
+    status: str,
+    text: str,
+) -> None:
+    settings = {"url": "https://devices.test", "max_sessions": 3}
+
+    with redis_server(tmp_path, *options) as server:
+        (finding,) = check_slots(Settings({**settings, "slots_url": server.url}))
+
+    assert (finding.name, finding.status) == ("slots", status)
+    assert text in finding.text
+    assert bool(finding.fix) == (status != "ok")
+
+
+def test_a_server_of_slots_that_is_down_fails_the_check_and_no_secret_is_shown(
+    doctor: Doctor, service: FaultyService
+) -> None:
+    address = f"redis://user:{TOKEN}@127.0.0.1:{free_port()}"
+
+    examined = doctor.examined(
+        **at(service), DEVICE_MAX_SESSIONS="3", DEVICE_SLOTS_URL=address
+    )
+
+    (finding,) = examined.named("slots")
+    assert finding["status"] == "fail"
+    assert "does not respond" in finding["text"]
+    assert TOKEN not in examined.result.stdout + examined.result.stderr
+
+
+@pytest.mark.parametrize("setting", ["url", "max_sessions", "slots_url"])
+def test_slots_that_a_run_does_not_use_are_not_checked(setting: str) -> None:
+    settings = {
+        "url": "https://devices.test",
+        "max_sessions": 3,
+        "slots_url": f"redis://127.0.0.1:{free_port()}",
+    }
+
+    assert not [*check_slots(Settings({**settings, setting: None}))]

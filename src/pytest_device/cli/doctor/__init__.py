@@ -90,9 +90,11 @@ def _setup(settings: Settings | None) -> Iterator[Finding]:
     from pytest_device.cli.doctor.ledger import check_ledger
     from pytest_device.cli.doctor.local import check_local
     from pytest_device.cli.doctor.service import check_service
+    from pytest_device.cli.doctor.slots import check_slots
 
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)
+        yield from check_slots(settings)
 
     if settings:
         yield from check_ledger(settings)

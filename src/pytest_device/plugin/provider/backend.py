@@ -320,23 +320,7 @@ class RemoteBackend(_Backend):
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
     def _store(self, permits: Permits) -> "RedisStore":
-        source = self._settings.source("slots_url")
-        try:
-            from pytest_device.sessions.quota import redis_store
-        except ImportError as error:
-            raise ConfigError(
-                f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
-            ) from None
-
-        return redis_store.RedisStore(
-            redis_store.RedisConfig(
-                str(self._settings.slots_url),
-                source,
-                key_of(self.service.url),
-                self._reporter,
-                permits=permits,
-            )
-        )
+        return shared_slots(self._settings, self.service.url, self._reporter, permits)
 
     def keep(self, session_id: str) -> None:
         """Leave a session running until its own limits end it."""
@@ -362,6 +346,32 @@ class RemoteBackend(_Backend):
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop all remaining sessions concurrently; return the events of ends that were not reported yet."""
         return self._owner.close(timeout_seconds)
+
+
+def shared_slots(
+    settings: Settings, service_url: str, reporter: Reporter, permits: Permits
+) -> "RedisStore":
+    """Return a service's slots on the Redis server of ``slots_url``; nothing is sent yet.
+
+    Raises ConfigError without the Redis client.
+    """
+    source = settings.source("slots_url")
+    try:
+        from pytest_device.sessions.quota import redis_store
+    except ImportError as error:
+        raise ConfigError(
+            f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
+        ) from None
+
+    return redis_store.RedisStore(
+        redis_store.RedisConfig(
+            str(settings.slots_url),
+            source,
+            key_of(service_url),
+            reporter,
+            permits=permits,
+        )
+    )
 
 
 class _OnFirstUse:

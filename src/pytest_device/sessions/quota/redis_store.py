@@ -409,6 +409,19 @@ class RedisStore:
 
         return reason
 
+    def eviction_policy(self) -> str | None:
+        """Return the policy by which the server evicts keys; None if it evicts none, or doesn't show it.
+
+        A server without a maximum of memory never evicts.
+        """
+        try:
+            memory: Any = self._client.info("memory")
+        except RedisError:
+            return None  # INFO is optional: slots work without it
+
+        policy: str = memory.get("maxmemory_policy", "noeviction")
+        return policy if memory.get("maxmemory") and policy != "noeviction" else None
+
     def check(self) -> None:
         """Raise ConfigError if the server is unreachable or refuses scripts."""
         try:

@@ -1,0 +1,40 @@
+"""Checks the Redis server that shares ``max_sessions`` between machines."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
+from pytest_device.errors import ConfigError
+from pytest_device.plugin.provider.backend import shared_slots
+from pytest_device.sessions.breaker import Permits
+from pytest_device.sessions.reporter import SilentReporter
+from pytest_device.settings import Settings
+
+_NAME: Final = "slots"
+
+
+def check_slots(settings: Settings) -> Iterator[Finding]:
+    """Yield a finding on whether the server of ``slots_url`` can keep slots; none if a run would not use it."""
+    if not settings.url or None in (settings.slots_url, settings.max_sessions):
+        return
+
+    source = settings.source("slots_url")
+    try:
+        store = shared_slots(settings, settings.url, SilentReporter(), Permits())
+        store.check()
+    except ConfigError as error:
+        yield fail(_NAME, str(error), "see docs/limits.md, What the server needs")
+        return
+
+    # Noticed when it happens, but then no run gets a slot for a while.
+    if policy := store.eviction_policy():
+        yield warn(
+            _NAME,
+            f"the Redis server of {source} evicts keys ({policy}) when its memory is full; then runs wait for slots",
+            "set its maxmemory-policy to noeviction",
+        )
+    else:
+        yield ok(
+            _NAME,
+            f"the Redis server of {source} limits all machines to {settings.max_sessions} sessions",
+        )
