@@ -31,6 +31,11 @@ REFUSED = [
         {"types": ["appium", "serve-sim"]},
         "types must be some of agent-device, appium, argent, web-preview-only, not 'serve-sim'",
     ),
+    ({"types": [["appium"]]}, "types must be some of agent-device, appium, argent"),
+    (
+        {"requests": [{"platform": []}]},
+        "requests must be create requests, each with a platform, not {'platform': []}",
+    ),
     ({"builds_dir": 1}, "builds_dir must be of the type str or NoneType"),
     ({"testing": "yes"}, "testing must be of the type bool"),
     ({"role": "owner"}, "role must be one of viewer, developer, admin, not 'owner'"),

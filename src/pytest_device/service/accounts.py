@@ -56,9 +56,9 @@ class Caller:
     account: Account
     role: Role
 
-    def may(self, least: Role, owner: Account) -> bool:
-        """Return whether this caller has at least this role on the account that owns a project."""
-        return self.account is owner and self.role >= least
+    def may(self, required: Role, owner: Account) -> bool:
+        """Return whether this caller has at least the required role on the account that owns a project."""
+        return self.account is owner and self.role >= required
 
 
 class Accounts:
@@ -84,14 +84,15 @@ class Accounts:
         Compares every known token, each in constant time, so that timing reveals nothing about a wrong one.
         """
         digest = _digest(token)
-        found = None
-        own = [
-            (known, account) for account in self._accounts for known in account.tokens
+        configured = [
+            (valid, account) for account in self._accounts for valid in account.tokens
         ]
-        for known, account in [*own, *self._added]:
-            if hmac.compare_digest(known.digest, digest):
-                found = Caller(account, known.role)
-        return found
+
+        caller = None
+        for valid, account in [*configured, *self._added]:
+            if hmac.compare_digest(valid.digest, digest):
+                caller = Caller(account, valid.role)
+        return caller
 
     def add(self, token: AccessToken, account: Account) -> None:
         """Add a token of an account, until ``forget_added``."""

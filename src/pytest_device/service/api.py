@@ -45,12 +45,15 @@ MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
 """agent-device accepts no more, and closes the connection before its refusal can be read."""
 MAX_APPIUM_BODY_BYTES: Final = 256 * 1024 * 1024
 """A test may push files and images; they are streamed."""
-_MOST_BYTES: Final = {
+_MAX_BYTES_BY_PREFIX: Final = {
     "/testing/": MAX_TESTING_BODY_BYTES,
     "/controllers/": MAX_CONTROLLER_BODY_BYTES,
     "/appium/": MAX_APPIUM_BODY_BYTES,
 }
 _RETRY_SECONDS: Final = "5"
+"""Sent while ``max_sessions`` are running: the interval that the document recommends for polls."""
+_RETRY_BUSY_SECONDS: Final = "1"
+"""Sent while every matching device of this machine is in use."""
 
 
 Refuses = Callable[[CreateBody], Awaitable[str | None]]
@@ -70,11 +73,17 @@ def create_app(
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
 
-    ``base_url`` is the URL of the service and of its session pages. Requests whose Host header does not name this
-    machine are refused unless ``any_host``: a web page must not reach the service under its own host name. With
-    ``any_host`` there are no session pages: they need no token, and other machines could reach them. ``faults`` adds
-    the test interface. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
-    before a session is created. ``max_sessions`` limits the active sessions.
+    Arguments:
+        sessions: The sessions that the requests create, read and stop.
+        accounts: The projects and the access tokens.
+        base_url: The URL of the service and of its session pages.
+        any_host: Whether to accept requests whose Host header does not name this machine. By default they are refused:
+            a web page must not reach the service under its own host name. With it there are no session pages: they
+            need no token, and other machines could reach them.
+        faults: Adds the test interface.
+        more: Further routes, which check keys of their own and see no access token.
+        refuses: Called before a session is created.
+        max_sessions: The maximum number of active sessions.
     """
     api = _Api(sessions, accounts, base_url, refuses, max_sessions)
     routes: list[BaseRoute] = [
@@ -87,18 +96,21 @@ def create_app(
     ]
     if faults:
         routes += testing_routes(faults, sessions, accounts, api.authenticate)
-    answer = _refusal if any_host else _page_or_refusal
+
+    handler = _refusal if any_host else _page_or_refusal
     starlette = Starlette(
-        routes=routes, exception_handlers=dict.fromkeys(_ANSWERED, answer)
+        routes=routes, exception_handlers=dict.fromkeys(_HANDLED, handler)
     )
+    # The document has no redirects, and clients must not resend a token to another URL.
     starlette.router.redirect_slashes = False
+
     app: ASGIApp = _Bounded(starlette)
     if faults:
         app = FaultyApp(app, faults, sessions)
     return app if any_host else LoopbackOnly(app, _foreign_host)
 
 
-_ANSWERED: Final = (
+_HANDLED: Final = (
     RefusalError,
     InvalidBodyError,
     HTTPException,
@@ -125,58 +137,65 @@ class _Api:
     async def create(self, request: Request) -> Response:
         caller = self.authenticate(request)
         body = check(await replies.json_of(request))
+
         owner = self._owner(body["appId"])
-        _permit(caller, MAY_CREATE_AND_STOP, owner)
-        _admit(owner, body)
+        _check_permission(caller, MAY_CREATE_AND_STOP, owner)
+        _check_account(owner, body)
+        await self._check_device(body)
+
+        # No await from here on: another request could take the last slot in between.
+        self._check_capacity()
+        session = self._sessions.create(
+            body, default_minutes=owner.max_duration_minutes
+        )
+        return self._success(session)
+
+    async def _check_device(self, body: CreateBody) -> None:
+        if self._refuses is None:
+            return
+
         try:
-            reason = await self._refuses(body) if self._refuses else None
+            reason = await self._refuses(body)
         except BusyError as busy:
-            raise RefusalError(
-                429, replies.NO_CAPACITY, str(busy), headers={"Retry-After": "1"}
-            ) from busy
+            raise _no_capacity(str(busy), _RETRY_BUSY_SECONDS) from busy
         if reason:
             raise RefusalError(400, replies.NO_DEVICE, reason)
-        self._check_capacity()  # no await until the session is created
-        return self._success(
-            self._sessions.create(body, default_minutes=owner.max_duration_minutes)
-        )
 
     def _check_capacity(self) -> None:
-        most = self._max_sessions
-        if most is not None and self._sessions.count_active() >= most:
-            message = f"{most} sessions are running, as many as this service allows (max_sessions)"
-            raise RefusalError(
-                429,
-                replies.NO_CAPACITY,
-                message,
-                headers={"Retry-After": _RETRY_SECONDS},
-            )
+        limit = self._max_sessions
+        if limit is not None and self._sessions.count_active() >= limit:
+            message = f"{limit} sessions are running, as many as this service allows (max_sessions)"
+            raise _no_capacity(message, _RETRY_SECONDS)
 
     async def get(self, request: Request) -> Response:
         return self._success(self._permitted(request, MAY_GET))
 
     async def stop(self, request: Request) -> Response:
-        return self._success(
-            self._sessions.stop(self._permitted(request, MAY_CREATE_AND_STOP).id)
-        )
+        session = self._permitted(request, MAY_CREATE_AND_STOP)
+        return self._success(self._sessions.stop(session.id))
 
     def authenticate(self, request: Request) -> Caller:
+        """Return the sender of a request.
+
+        Raises RefusalError with status 400 without an Authorization header, as the document says, and with 401 for
+        an invalid token.
+        """
         header = request.headers.get("authorization")
         if header is None:
             message = "the Authorization header is missing: send 'Authorization: Bearer <ACCESS_TOKEN>'"
             raise RefusalError(400, UNAUTHORIZED_ERROR, message)
+
         scheme, _, token = header.partition(" ")
-        caller = (
-            self._accounts.caller(token.strip()) if scheme.lower() == "bearer" else None
-        )
+        is_bearer = scheme.lower() == "bearer"
+        caller = self._accounts.caller(token.strip()) if is_bearer else None
         if caller is None:
-            message = "the bearer token is invalid"
             raise RefusalError(
                 401,
                 replies.INVALID_TOKEN,
-                message,
+                "the bearer token is invalid",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+
         return caller
 
     def session(self, session_id: str) -> Session:
@@ -185,16 +204,17 @@ class _Api:
             raise replies.invalid(
                 f"the session ID must be a UUID, not {session_id[:80]!r}"
             )
+
         session = self._sessions.get(session_id.lower())
         if session is None:
             raise RefusalError(404, replies.NOT_FOUND, f"no session {session_id}")
         return session
 
-    def _permitted(self, request: Request, least: Role) -> Session:
-        """Return the session of a path if the caller has this role on its project."""
+    def _permitted(self, request: Request, required: Role) -> Session:
+        """Return the session of a path if the caller has at least this role on its project."""
         caller = self.authenticate(request)
         session = self.session(request.path_params["session_id"])
-        _permit(caller, least, self._owner(session.app_id))
+        _check_permission(caller, required, self._owner(session.app_id))
         return session
 
     def _owner(self, app_id: str) -> Account:
@@ -213,13 +233,13 @@ async def _document(_request: Request) -> Response:
     return JSONResponse(DOCUMENT)
 
 
-def _permit(caller: Caller, least: Role, owner: Account) -> None:
-    if not caller.may(least, owner):
-        message = f"the token lacks permission: this requires at least the role {least.name.lower()} on the project's account"
+def _check_permission(caller: Caller, required: Role, owner: Account) -> None:
+    if not caller.may(required, owner):
+        message = f"the token lacks permission: this requires at least the role {required.name.lower()} on the project's account"
         raise RefusalError(403, replies.FORBIDDEN, message)
 
 
-def _admit(owner: Account, body: CreateBody) -> None:
+def _check_account(owner: Account, body: CreateBody) -> None:
     if not owner.simulator_access:
         message = (
             "simulator access is not enabled for the account that owns the project"
@@ -228,8 +248,13 @@ def _admit(owner: Account, body: CreateBody) -> None:
     check_limit(body, owner.max_duration_minutes)
 
 
+def _no_capacity(message: str, retry_seconds: str) -> RefusalError:
+    headers = {"Retry-After": retry_seconds}
+    return RefusalError(429, replies.NO_CAPACITY, message, headers=headers)
+
+
 def _page_or_refusal(request: Request, error: Exception) -> Response:
-    """Answer as `_refusal` does, but a browser at an unknown address with a page that leads to the others."""
+    """Respond as `_refusal` does, but to a browser at an unknown address with a page that links to the others."""
     is_unknown = isinstance(error, HTTPException) and error.status_code == 404  # noqa: PLR2004
     if is_unknown and page.document.wants_page(request):
         missing = RefusalError(404, replies.NOT_FOUND, "no page at this address")
@@ -259,7 +284,7 @@ def _refusal(_request: Request, error: Exception) -> Response:
             return refusal(
                 400, replies.VALIDATION_ERROR, [("the request was aborted", None)]
             )
-        case ConnectionLostError():
+        case ConnectionLostError():  # the server closes the connection
             raise error
         case HTTPException(status_code=status):
             return refusal(status, replies.NOT_FOUND, [("no such path", None)])
@@ -281,15 +306,7 @@ class _Bounded:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = next(
-            (
-                most
-                for path, most in _MOST_BYTES.items()
-                if scope["path"].startswith(path)
-            ),
-            MAX_BODY_BYTES,
-        )
-        limit = BodyLimit(most)
+        limit = BodyLimit(_max_bytes(scope["path"]))
 
         async def bounded() -> Message:
             message = await receive()
@@ -300,3 +317,10 @@ class _Bounded:
             return message
 
         await self._app(scope, bounded, send)
+
+
+def _max_bytes(path: str) -> int:
+    for prefix, limit in _MAX_BYTES_BY_PREFIX.items():
+        if path.startswith(prefix):
+            return limit
+    return MAX_BODY_BYTES

@@ -33,23 +33,22 @@ class Backend:
 
 async def backend(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
     """Return the backend for a configuration; ``stack`` closes it. ``url`` is the service's own URL."""
-    return (
-        await _programs(config, url, stack)
-        if config.runner == "real"
-        else _simulated(config, url)
-    )
+    if config.runner == "simulated":
+        return _simulated(config, url)
+    return await _programs(config, url, stack)
 
 
 def _simulated(config: ServiceConfig, url: str) -> Backend:
-    async def nothing(_progress: Log) -> None: ...
+    async def install_nothing(_progress: Log) -> None: ...
 
     runner = SimulatedRunner(
         clock=time.time, boot_seconds=config.boot_seconds, base_url=url
     )
-    return Backend(runner, lambda _sessions: runner.routes(), None, nothing)
+    return Backend(runner, lambda _sessions: runner.routes(), None, install_nothing)
 
 
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
+    # Imported here: a service with simulated devices starts without them.
     from pytest_device.service import device_routes, gateway, preview, push_routes
     from pytest_device.service.devices.found import DevicePreference
     from pytest_device.service.programs.isolation import Isolation
@@ -63,6 +62,9 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     preference = DevicePreference(
         config.real_only, config.avd, config.simulator, config.selenium_manager
     )
+    isolation = Isolation(
+        urlsplit(url).hostname or "", required=config.require_isolation
+    )
     resources = Resources(
         keys,
         directories,
@@ -70,12 +72,12 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
         LOGGER.info,
         preference=preference,
         allow_insecure=config.allow_insecure,
-        isolation=Isolation(
-            urlsplit(url).hostname or "", required=config.require_isolation
-        ),
+        isolation=isolation,
     )
+
     runner = ProgramsRunner(resources, log=LOGGER.info)
     connections = await stack.enter_async_context(gateway.connections())
+    # Closed in reverse order: the programs end before the connections to them.
     stack.push_async_callback(runner.close)
     runner.end_leftovers()
 

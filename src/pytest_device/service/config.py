@@ -13,6 +13,7 @@ from pytest_device.service.rules import is_uuid
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     DURATION_MIN_MINUTES,
+    REQUESTABLE_SESSION_TYPES,
     Platform,
     SessionType,
 )
@@ -26,16 +27,35 @@ _HIGHEST_PORT: Final = 65535
 class ServiceConfig:
     """One account with one project and one token, and the directories and network address of the service.
 
-    ``port`` 0 selects a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
-    ``max_duration_minutes`` restrict the account. ``boot_seconds`` is the boot time of simulated devices. Programs for
-    ``types`` are installed before the service is ready, those for other session types with their first session.
-    ``requests`` are create requests that will be sent: a browser that they need is installed before the service is
-    ready. ``builds_dir`` has the builds that sessions may name. ``max_sessions`` limits the active sessions.
-    ``real_only`` uses no browser as a device; ``avd`` and ``simulator`` name the devices to use and to start.
-    ``require_isolation`` refuses sessions if other users of the machine could reach ports of their programs.
-    ``selenium_manager`` lets it download a browser or chromedriver that this machine lacks.
-    ``allow_insecure`` lists features for Appium's option of this name. ``temporary`` removes ``state_dir`` at the end.
-    Raises ConfigError with the value and the rule.
+    Attributes:
+        token: The access token.
+        app_id: The ID of the project.
+        state_dir: The directory for the stored sessions and the files of running ones.
+        cache_dir: The directory for installed programs, shared by all services of this user.
+        log_path: The log file; by default warnings are written to standard error.
+        host: The address to listen on.
+        port: The port to listen on; 0 selects a free one.
+        runner: Whether sessions run real programs or simulated devices.
+        testing: Whether to add the test interface.
+        role: The role of the token's holder on the account.
+        simulator_access: Whether the account may create sessions.
+        max_duration_minutes: The account's limit, which is also the default duration.
+        boot_seconds: The boot time of simulated devices.
+        temporary: Whether to remove ``state_dir`` at the end.
+        types: The session types whose programs are installed before the service is ready; those of the others are
+            installed with their first session.
+        requests: Create requests that will be sent; a browser that they need is installed before the service is ready.
+        builds_dir: The directory with the builds that sessions may name.
+        max_sessions: The maximum number of active sessions.
+        real_only: Whether to use no browser as a device.
+        require_isolation: Whether to refuse sessions if other users of the machine could reach their programs' ports.
+        selenium_manager: Whether to download a browser or chromedriver that this machine lacks.
+        avd: The Android virtual device to use and to start.
+        simulator: The simulator to use and to start.
+        allow_insecure: Features for Appium's option of this name.
+
+    Raises:
+        ConfigError: A value is invalid; the message has the value and the rule.
     """
 
     token: str = field(repr=False)
@@ -86,20 +106,18 @@ class ServiceConfig:
                 f"max_duration_minutes must be {durations}, not {duration}",
             ),
         )
-        problems = [message for kept, message in rules if not kept]
+        problems = [message for is_kept, message in rules if not is_kept]
         if problems:
             raise ConfigError(*problems)
 
     def accounts(self) -> Accounts:
-        token = AccessToken.of(self.token, self.role)
-        app_ids = frozenset({self.app_id})
-        return Accounts(
-            [
-                Account(
-                    app_ids, (token,), self.simulator_access, self.max_duration_minutes
-                )
-            ]
+        account = Account(
+            frozenset({self.app_id}),
+            (AccessToken.of(self.token, self.role),),
+            self.simulator_access,
+            self.max_duration_minutes,
         )
+        return Accounts([account])
 
 
 def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
@@ -115,12 +133,15 @@ def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
         ) from error
     if not isinstance(options, dict):
         raise ConfigError("the configuration must be a JSON object")
+
     settings: dict[str, Any] = {
         name: _read(name, value)
         for name, value in cast("dict[str, object]", options).items()
     }
-    if missing := {"token", "app_id", "state_dir"} - settings.keys():
+    missing = {"token", "app_id", "state_dir"} - settings.keys()
+    if missing:
         raise ConfigError(f"the configuration lacks {', '.join(sorted(missing))}")
+
     settings.setdefault("cache_dir", cache_dir)
     return ServiceConfig(**settings)
 
@@ -138,62 +159,66 @@ _IN_JSON: Final[Mapping[object, tuple[type, ...]]] = {
 
 def json_types(record: type) -> Mapping[str, tuple[type, ...]]:
     """Return the types that each field of a dataclass may have in JSON."""
-    return {
-        name: tuple(
-            in_json
-            for one in (get_args(hint) if isinstance(hint, UnionType) else (hint,))
-            for in_json in _IN_JSON.get(get_origin(one) or one, (one,))
-        )
-        for name, hint in get_type_hints(record).items()
-    }
+    return {name: _in_json(hint) for name, hint in get_type_hints(record).items()}
 
 
-_KINDS: Final = json_types(ServiceConfig)
+def _in_json(hint: Any) -> tuple[type, ...]:
+    """Return the types in JSON for a type hint, for each alternative of a union."""
+    alternatives = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+
+    types: list[type] = []
+    for alternative in alternatives:
+        unparametrized = get_origin(alternative) or alternative
+        types += _IN_JSON.get(unparametrized, (alternative,))
+    return tuple(types)
+
+
+_TYPES: Final = json_types(ServiceConfig)
 
 
 def _read(name: str, value: object) -> Any:
-    if name not in _KINDS:
+    if name not in _TYPES:
         raise ConfigError(
-            f"unknown setting {name!r} in the configuration: the settings are {', '.join(_KINDS)}"
+            f"unknown setting {name!r} in the configuration: the settings are {', '.join(_TYPES)}"
         )
-    if type(value) not in _KINDS[name]:  # bool is a subclass of int
+    if type(value) not in _TYPES[name]:  # bool is a subclass of int
         raise ConfigError(
-            f"{name} must be of the type {' or '.join(kind.__name__ for kind in _KINDS[name])}"
+            f"{name} must be of the type {' or '.join(kind.__name__ for kind in _TYPES[name])}"
         )
+
     match name, value:
         case (("state_dir" | "cache_dir" | "log_path" | "builds_dir"), str()):
             return Path(value)
         case "role", str():
-            return _named(
-                "role must be one of", {role.name.lower(): role for role in Role}, value
-            )
+            roles = {role.name.lower(): role for role in Role}
+            return _choice("role must be one of", roles, value)
         case "types", list():
-            types = {
-                str(one): one for one in SessionType if one is not SessionType.SERVE_SIM
-            }
             return tuple(
-                _named("types must be some of", types, one)
-                for one in cast("list[object]", value)
+                _choice("types must be some of", _REQUESTABLE_TYPES, name)
+                for name in cast("list[object]", value)
             )
         case "allow_insecure", list():
-            return tuple(map(str, cast("list[object]", value)))
+            return tuple(str(feature) for feature in cast("list[object]", value))
         case "requests", list():
-            return tuple(_request(one) for one in cast("list[object]", value))
+            return tuple(_request(request) for request in cast("list[object]", value))
         case _:
             return value
 
 
-def _named(rule: str, choices: Mapping[str, object], name: object) -> object:
-    if name not in choices:
+_REQUESTABLE_TYPES: Final = {str(kind): kind for kind in REQUESTABLE_SESSION_TYPES}
+
+
+def _choice(rule: str, choices: Mapping[str, object], name: object) -> object:
+    """Return what a name stands for. Raises ConfigError, which begins with the rule."""
+    if not isinstance(name, str) or name not in choices:
         raise ConfigError(f"{rule} {', '.join(choices)}, not {name!r}")
-    return choices[str(name)]
+    return choices[name]
 
 
 def _request(value: object) -> Mapping[str, Any]:
-    if not isinstance(value, dict) or cast("dict[str, Any]", value).get(
-        "platform"
-    ) not in set(Platform):
+    request = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if request.get("platform") not in tuple(Platform):
         raise ConfigError(
             f"requests must be create requests, each with a platform, not {value!r}"
         )
-    return cast("dict[str, Any]", value)
+    return request
