@@ -28,7 +28,7 @@ _PATH: Final = "/devices/{session_id}/{key}"
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A request: its device, and the fields of its body."""
+    """A request: its device, and the fields of its body. Fields of another type raise RefusalError."""
 
     device: Device
     sources: Sources
@@ -62,72 +62,88 @@ def routes(
     """Return the routes below ``Keys.url("devices", …)``. A wrong key, or a session without a device, gets status 404.
 
     A failure of the device gets 500, an invalid request 400, with the reason as ``message``.
+
+    Arguments:
+        runner: Has the devices.
+        keys: Checks the keys of the URLs.
+        directory: Returns the directory that a session's apps are unpacked to.
+        note: Adds an entry to a session's timeline.
     """
 
     def endpoint(
-        answered: str, handler: _Handler
+        result_field: str, handler: _Handler
     ) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
+        async def respond(request: Request) -> Response:
             session_id = str(request.path_params["session_id"])
             device = runner.record(session_id).device
             if device is None or not keys.fits(
                 "devices", session_id, request.path_params["key"]
             ):
                 return JSONResponse({"message": "no such device"}, 404)
+
             sources = Sources(
                 directory(session_id),
                 device.kind,
-                Builds(None),
+                Builds(None),  # the client names files and URLs, never builds
                 lambda text: note(session_id, text),
             )
             try:
-                result = await handler(
-                    _Command(device, sources, object_in(await request.body() or b"{}"))
-                )
+                fields = object_in(await request.body() or b"{}")
+                result = await handler(_Command(device, sources, fields))
             except RefusalError as error:
                 return JSONResponse({"message": str(error)}, error.status)
             except ControllerError as error:
                 return JSONResponse({"message": str(error)}, 500)
+
             if isinstance(result, bytes):
                 return Response(result, media_type="application/octet-stream")
-            return JSONResponse({answered: result} if answered else {})
+            return JSONResponse({result_field: result} if result_field else {})
 
-        return answer
+        return respond
 
     return [
-        Route(f"{_PATH}/{name}", endpoint(answered, handler), methods=[method])
-        for (method, name), (answered, handler) in _HANDLERS.items()
+        Route(f"{_PATH}/{name}", endpoint(result_field, handler), methods=[method])
+        for (method, name), (result_field, handler) in _HANDLERS.items()
     ]
 
 
 async def _install(command: _Command) -> Mapping[str, object]:
-    found = await command.sources.at(command.text("app").removeprefix("file://"))
-    named = command.text_or_none("applicationId")
-    app = replace(found, application_id=named or found.application_id)
+    app = await command.sources.at(command.text("app").removeprefix("file://"))
+    requested_id = command.text_or_none("applicationId")
+    if requested_id:
+        app = replace(app, application_id=requested_id)
+
     device = command.device
     is_clear = isinstance(device, Chromium) and device.has(app)
     return {"applicationId": await device.install(app), "isClear": is_clear}
 
 
 async def _rotate(command: _Command) -> None:
-    wanted = command.text("orientation")
-    if wanted not in (known := get_args(Orientation)):
-        raise invalid(f"orientation must be one of {', '.join(known)}, not {wanted!r}")
-    await command.device.rotate(cast("Orientation", wanted))
+    orientation = command.text("orientation")
+    valid = get_args(Orientation)
+    if orientation not in valid:
+        raise invalid(
+            f"orientation must be one of {', '.join(valid)}, not {orientation!r}"
+        )
+    await command.device.rotate(cast("Orientation", orientation))
 
 
-def _tabbed(do: Callable[[Chromium], Awaitable[object]]) -> _Handler:
+def _for_browser(do: Callable[[Chromium], Awaitable[object]]) -> _Handler:
     """Handle a command for the pages of a browser; other devices ignore it."""
 
     async def handle(command: _Command) -> object:
-        return (
-            await do(command.device) if isinstance(command.device, Chromium) else None
-        )
+        if not isinstance(command.device, Chromium):
+            return None
+        return await do(command.device)
 
     return handle
 
 
-def _notifying(do: Callable[[Chromium, _Command], Awaitable[object]]) -> _Handler:
+def _for_notification_center(
+    do: Callable[[Chromium, _Command], Awaitable[object]],
+) -> _Handler:
+    """Handle a command for the notifications of a browser; refuse it for other devices, whose Appium drivers do it."""
+
     async def handle(command: _Command) -> object:
         if not isinstance(command.device, Chromium):
             raise invalid(
@@ -154,63 +170,72 @@ _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
     ("POST", "install"): ("installed", _install),
     ("POST", "launch"): (
         "",
-        lambda asked: asked.device.launch(
-            asked.text("applicationId"), asked.texts("arguments")
+        lambda command: command.device.launch(
+            command.text("applicationId"), command.texts("arguments")
         ),
     ),
     ("POST", "open-url"): (
         "",
-        lambda asked: asked.device.open_url(
-            asked.text("url"), asked.text_or_none("applicationId")
+        lambda command: command.device.open_url(
+            command.text("url"), command.text_or_none("applicationId")
         ),
     ),
     ("POST", "terminate"): (
         "done",
-        lambda asked: asked.device.terminate(asked.text("applicationId")),
+        lambda command: command.device.terminate(command.text("applicationId")),
     ),
     ("POST", "remove"): (
         "done",
-        lambda asked: asked.device.remove(asked.text("applicationId")),
+        lambda command: command.device.remove(command.text("applicationId")),
     ),
     ("POST", "clear"): (
         "",
-        lambda asked: asked.device.clear(asked.text_or_none("applicationId")),
+        lambda command: command.device.clear(command.text_or_none("applicationId")),
     ),
-    ("GET", "apps"): ("apps", lambda asked: asked.device.apps()),
-    ("GET", "bases"): ("bases", _tabbed(lambda device: device.bases())),
-    ("GET", "orientation"): ("orientation", lambda asked: asked.device.orientation()),
+    ("GET", "apps"): ("apps", lambda command: command.device.apps()),
+    ("GET", "bases"): ("bases", _for_browser(lambda device: device.bases())),
+    ("GET", "orientation"): (
+        "orientation",
+        lambda command: command.device.orientation(),
+    ),
     ("POST", "orientation"): ("", _rotate),
-    ("POST", "close-others"): ("", _tabbed(lambda device: device.close_others())),
-    ("POST", "open-overlay"): ("", _tabbed(lambda device: device.open_overlay())),
-    ("POST", "remove-overlay"): ("", _tabbed(lambda device: device.remove_overlay())),
-    ("POST", "background"): ("", _tabbed(lambda device: device.background())),
-    ("POST", "foreground"): ("", _tabbed(lambda device: device.foreground())),
-    ("GET", "crash"): ("crash", _tabbed(lambda device: device.crash())),
-    ("GET", "screenshot"): ("", lambda asked: asked.device.screenshot()),
+    ("POST", "close-others"): ("", _for_browser(lambda device: device.close_others())),
+    ("POST", "open-overlay"): ("", _for_browser(lambda device: device.open_overlay())),
+    ("POST", "remove-overlay"): (
+        "",
+        _for_browser(lambda device: device.remove_overlay()),
+    ),
+    ("POST", "background"): ("", _for_browser(lambda device: device.background())),
+    ("POST", "foreground"): ("", _for_browser(lambda device: device.foreground())),
+    ("GET", "crash"): ("crash", _for_browser(lambda device: device.crash())),
+    ("GET", "screenshot"): ("", lambda command: command.device.screenshot()),
     ("GET", "log"): ("lines", _log),
     ("POST", "push"): (
         "",
-        _notifying(
-            lambda device, asked: device.push(
-                asked.text("data"), asked.text_or_none("applicationId")
+        _for_notification_center(
+            lambda device, command: device.push(
+                command.text("data"), command.text_or_none("applicationId")
             )
         ),
     ),
-    ("GET", "notifications"): ("notifications", _notifying(_notifications)),
+    ("GET", "notifications"): (
+        "notifications",
+        _for_notification_center(_notifications),
+    ),
     ("POST", "answer-notification"): (
         "",
-        _notifying(
-            lambda device, asked: device.answer_notification(
-                asked.text("key"),
-                asked.text_or_none("action"),
-                asked.text_or_none("text"),
+        _for_notification_center(
+            lambda device, command: device.answer_notification(
+                command.text("key"),
+                command.text_or_none("action"),
+                command.text_or_none("text"),
             )
         ),
     ),
     ("POST", "dismiss-notification"): (
         "",
-        _notifying(
-            lambda device, asked: device.dismiss_notification(asked.text("key"))
+        _for_notification_center(
+            lambda device, command: device.dismiss_notification(command.text("key"))
         ),
     ),
 }

@@ -27,9 +27,7 @@ from pytest_device.service.runners.simulated import PATH as CONTROLLERS_PATH
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import SESSIONS_PATH
 
-_SESSION: Final = len(SESSIONS_PATH.split("/"))
-"""Position of the session ID in a path."""
-_KINDS: Final = json_types(Fault)
+_TYPES: Final = json_types(Fault)
 
 
 def testing_routes(
@@ -47,37 +45,39 @@ def testing_routes(
         faults.reset()
         accounts.forget_added()
 
-    async def admit(request: Request) -> None:
+    async def add_token(request: Request) -> None:
         options = object_in(await request.body() or b"{}")
         accounts.add(*_token(options, authenticate(request).account))
 
-    async def requests(_request: Request) -> object:
+    async def list_requests(_request: Request) -> object:
         return [asdict(seen) for seen in faults.seen]
 
-    async def held(_request: Request) -> object:
+    async def list_sessions(_request: Request) -> object:
         sessions.sweep()
         return [
-            {"id": one.id, "name": one.name, "status": one.status, "reason": one.reason}
-            for one in sessions
+            {
+                "id": session.id,
+                "name": session.name,
+                "status": session.status,
+                "reason": session.reason,
+            }
+            for session in sessions
         ]
 
-    async def happen(request: Request) -> None:
-        session_id, what = (
-            request.path_params["session_id"],
-            request.path_params["what"],
-        )
-        _happen(
-            sessions, faults, session_id, what, object_in(await request.body() or b"{}")
-        )
+    async def end_session(request: Request) -> None:
+        options = object_in(await request.body() or b"{}")
+        session_id = request.path_params["session_id"]
+        end = request.path_params["end"]
+        _end_session(sessions, faults, session_id, end, options)
 
     route = partial(_route, authenticate)
     return (
         route("POST", "faults", add),
         route("POST", "reset", reset),
-        route("POST", "tokens", admit),
-        route("GET", "requests", requests),
-        route("GET", "sessions", held),
-        route("POST", "sessions/{session_id}/{what}", happen),
+        route("POST", "tokens", add_token),
+        route("GET", "requests", list_requests),
+        route("GET", "sessions", list_sessions),
+        route("POST", "sessions/{session_id}/{end}", end_session),
     )
 
 
@@ -94,18 +94,19 @@ def _route(
     return Route(f"/testing/{path}", endpoint, methods=[method])
 
 
-def _happen(
+def _end_session(
     sessions: Sessions,
     faults: Faults,
     session_id: str,
-    what: str,
+    end: str,
     options: Mapping[str, Any],
 ) -> None:
-    if sessions.get(session_id) is None or what not in {"expire", "fail"}:
+    if sessions.get(session_id) is None or end not in {"expire", "fail"}:
         raise RefusalError(
-            404, NOT_FOUND, f"no session {session_id}, or no effect called {what}"
+            404, NOT_FOUND, f"no session {session_id}, or no effect called {end}"
         )
-    if what == "expire":
+
+    if end == "expire":
         sessions.expire(session_id)
     else:
         faults.failed[session_id] = str(
@@ -119,24 +120,28 @@ def _token(options: Mapping[str, Any], own: Account) -> tuple[AccessToken, Accou
         raise invalid(
             "a token to add has the fields token and, for one of another account, is_foreign"
         )
-    return AccessToken.of(token, Role.DEVELOPER), Account(
-        frozenset(), ()
-    ) if is_foreign else own
+
+    account = Account(frozenset(), ()) if is_foreign else own
+    return AccessToken.of(token, Role.DEVELOPER), account
 
 
 def _fault(options: Mapping[str, Any]) -> Fault:
     for name, value in options.items():
-        if type(value) not in _KINDS.get(name, ()):
+        if type(value) not in _TYPES.get(name, ()):
             raise invalid(
-                f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}"
+                f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_TYPES)}"
             )
+
     operation, effect = options.get("operation"), options.get("effect")
     if effect not in _EFFECTS_OF.get(str(operation), ()):
-        *others, _ = _EFFECTS_OF
-        known = f"{', '.join(others)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
-        raise invalid(
-            f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {known}"
+        effects_of_each = "; ".join(
+            f"{name}: {', '.join(sorted(effects))}"
+            for name, effects in _EFFECTS_OF.items()
         )
+        raise invalid(
+            f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {effects_of_each}"
+        )
+
     return Fault(**options)
 
 
@@ -165,34 +170,37 @@ class FaultyApp:
         if operation is None:
             await self._app(scope, receive, send)
             return
-        seen = Seen(operation, next(iter(_parts(scope)[1:]), None))
+
+        seen = Seen(operation, _session_id(scope))
         if operation != CONTROLLER:
             self._faults.seen.append(seen)
 
-        async def noted(message: Message) -> None:
+        async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seen.status = message["status"]
             await send(message)
 
         fault = self._faults.take(operation)
         if fault is None:
-            await self._app(scope, receive, noted)
-        else:
-            await EFFECTS[fault.effect](
-                _AppliedFault(
-                    fault,
-                    self._app,
-                    scope,
-                    receive,
-                    noted,
-                    self._sessions,
-                    self._faults.sleep,
-                )
-            )
+            await self._app(scope, receive, send_noted)
+            return
+
+        applied = _AppliedFault(
+            fault,
+            self._app,
+            scope,
+            receive,
+            send_noted,
+            self._sessions,
+            self._faults.sleep,
+        )
+        await EFFECTS[fault.effect](applied)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
+    """A response, complete before it is sent."""
+
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -238,19 +246,23 @@ class _AppliedFault:
     async def answer(self, answer: _Answer, *, length: int | None = None) -> None:
         """Send a response, or only the first ``length`` bytes of its body."""
         headers = {**answer.headers, "content-length": str(len(answer.body))}
-        raw = [
+        raw_headers = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in headers.items()
         ]
+
         await self.send(
-            {"type": "http.response.start", "status": answer.status, "headers": raw}
+            {
+                "type": "http.response.start",
+                "status": answer.status,
+                "headers": raw_headers,
+            }
         )
-        more = length is not None
         await self.send(
             {
                 "type": "http.response.body",
                 "body": answer.body[:length],
-                "more_body": more,
+                "more_body": length is not None,
             }
         )
 
@@ -264,7 +276,10 @@ def _lost(
     *, carried_out: bool, reset: bool
 ) -> Callable[[_AppliedFault], Awaitable[None]]:
     async def lose(applied: _AppliedFault) -> None:
-        await (applied.carry_out() if carried_out else applied.receive_all())
+        if carried_out:
+            await applied.carry_out()
+        else:
+            await applied.receive_all()
         raise ConnectionLostError(reset=reset)
 
     return lose
@@ -277,13 +292,10 @@ async def _truncate(applied: _AppliedFault) -> None:
 
 
 async def _reply(applied: _AppliedFault) -> None:
-    if applied.fault.carried_out:
+    fault = applied.fault
+    if fault.carried_out:
         await applied.carry_out()
-    await applied.answer(
-        _Answer(
-            applied.fault.status, applied.fault.headers, applied.fault.body.encode()
-        )
-    )
+    await applied.answer(_Answer(fault.status, fault.headers, fault.body.encode()))
 
 
 async def _change(applied: _AppliedFault) -> None:
@@ -300,9 +312,9 @@ async def _dead(applied: _AppliedFault) -> None:
 
 
 async def _expire(applied: _AppliedFault) -> None:
-    session = applied.sessions.get(applied.scope["path"].split("/")[_SESSION])
-    if session is not None:
-        applied.sessions.expire(session.id)
+    session_id = _session_id(applied.scope)
+    if session_id and applied.sessions.get(session_id) is not None:
+        applied.sessions.expire(session_id)
     await applied.pass_on()
 
 
@@ -330,8 +342,14 @@ _EFFECTS_OF: Final[Mapping[str, Collection[str]]] = {
 
 
 def _parts(scope: Scope) -> list[str]:
+    """Return what follows the path of the sessions: empty, ``/ID`` or ``/ID/stop``, split at slashes."""
     path: str = scope["path"]
     return path.removeprefix(SESSIONS_PATH).split("/")
+
+
+def _session_id(scope: Scope) -> str | None:
+    parts = _parts(scope)
+    return parts[1] if len(parts) > 1 else None
 
 
 def _operation(scope: Scope) -> str | None:

@@ -87,16 +87,19 @@ class Seen:
 
 
 @dataclass(slots=True)
-class _Armed:
+class _ArmedFault:
     """A fault, and the number of requests of its operation so far."""
 
     fault: Fault
     seen: int = 0
 
-    def strikes(self) -> bool:
+    def applies_to_next(self) -> bool:
+        """Count a request; return whether the fault applies to it."""
         self.seen += 1
-        first, times = self.fault.skip, self.fault.times
-        return first < self.seen and (times is None or self.seen <= first + times)
+        skip, times = self.fault.skip, self.fault.times
+        if self.seen <= skip:
+            return False
+        return times is None or self.seen <= skip + times
 
 
 class Faults:
@@ -106,13 +109,13 @@ class Faults:
         self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     ) -> None:
         self.sleep = sleep
-        self._armed: list[_Armed] = []
+        self._armed: list[_ArmedFault] = []
         self.seen: deque[Seen] = deque(maxlen=MAX_SEEN)
         self.failed: dict[str, str] = {}
         """Sessions whose programs were made to fail, with the reason."""
 
     def add(self, fault: Fault) -> None:
-        self._armed.append(_Armed(fault))
+        self._armed.append(_ArmedFault(fault))
 
     def reset(self) -> None:
         self._armed.clear()
@@ -120,14 +123,10 @@ class Faults:
 
     def take(self, operation: str) -> Fault | None:
         """Count one request and return the fault that applies to it, if any."""
-        return next(
-            (
-                one.fault
-                for one in self._armed
-                if one.fault.operation == operation and one.strikes()
-            ),
-            None,
-        )
+        for armed in self._armed:
+            if armed.fault.operation == operation and armed.applies_to_next():
+                return armed.fault
+        return None
 
 
 class FaultyRunner:
@@ -139,12 +138,14 @@ class FaultyRunner:
         self._runner = runner
         self._faults = faults
         self._clock = clock
-        self._late: dict[str, tuple[float, Fault]] = {}
+        self._boot_faults: dict[str, tuple[float, Fault]] = {}
+        """By session: a fault of its boot, and the Unix time from which it is ready or fails."""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         """Start the session, with the fault that applies to its boot."""
-        if fault := self._faults.take(BOOT):
-            self._late[session_id] = (self._clock() + fault.seconds, fault)
+        fault = self._faults.take(BOOT)
+        if fault is not None:
+            self._boot_faults[session_id] = (self._clock() + fault.seconds, fault)
         self._runner.start(session_id, request)
 
     def record(self, session_id: str) -> Record:
@@ -157,10 +158,13 @@ class FaultyRunner:
         """Return the state of the boot that a fault causes, None without one."""
         if session_id in self._faults.failed:
             return Failed(self._faults.failed[session_id])
-        at, fault = self._late.get(session_id, (0.0, None))
-        if fault and self._clock() < at:
+        if session_id not in self._boot_faults:
+            return None
+
+        at, fault = self._boot_faults[session_id]
+        if self._clock() < at:
             return Booting()
-        return Failed(fault.reason) if fault and fault.effect == "fail" else None
+        return Failed(fault.reason) if fault.effect == "fail" else None
 
     def stop(self, session_id: str) -> None:
         self._runner.stop(session_id)

@@ -79,6 +79,7 @@ def change(session: Session, occurrence: Occurrence) -> Session:
     status = TRANSITIONS[session.status, occurrence.event]
     if status is None:
         return session
+
     return replace(
         session,
         status=status,
@@ -105,6 +106,7 @@ def due(
     )
     if limit is not None and limit.at <= now:
         return limit
+
     match boot:
         case Failed(reason, at):
             return Occurrence(Event.FAIL, now if at is None else at, reason)
@@ -121,6 +123,7 @@ def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence
     """
     if session.started_at is None:
         return ()
+
     duration = session.max_duration_minutes
     end = Occurrence(
         Event.EXPIRE,
@@ -130,7 +133,9 @@ def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence
     idle = session.max_idle_time_minutes
     if idle is None:
         return (end,)
+
     idle_since = max(session.started_at, last_activity or session.started_at)
-    return end, Occurrence(
+    idle_end = Occurrence(
         Event.EXPIRE, idle_since + 60 * idle, f"controller not used for {idle} min"
     )
+    return end, idle_end

@@ -19,19 +19,25 @@ def route(runner: Runner, keys: Keys) -> Route:
     """Return the route below ``Keys.url("web-push", …)``; a message is delivered at once, whatever its TTL."""
 
     async def receive(request: Request) -> Response:
-        session_id, key, name = map(str, request.path_params.values())
+        session_id = request.path_params["session_id"]
+        is_permitted = keys.fits("web-push", session_id, request.path_params["key"])
         device = runner.record(session_id).device
-        if not isinstance(device, Chromium) or not keys.fits(
-            "web-push", session_id, key
-        ):
+        if not is_permitted or not isinstance(device, Chromium):
             return JSONResponse({"message": "no such subscription"}, 404)
+
         try:
-            await device.receive(name, request.headers, await request.body())
+            await device.receive(
+                request.path_params["subscription"],
+                request.headers,
+                await request.body(),
+            )
         except PushRefusedError as error:
             return JSONResponse({"message": str(error)}, error.status)
         except ControllerError as error:
             return JSONResponse({"message": str(error)}, 500)
-        message = f"{request.url}/messages/{uuid4()}"
-        return Response(status_code=201, headers={"Location": message, "TTL": "0"})
+
+        # RFC 8030, 5.2: the TTL in the response is the one applied; 0, since no message is kept.
+        message_url = f"{request.url}/messages/{uuid4()}"
+        return Response(status_code=201, headers={"Location": message_url, "TTL": "0"})
 
     return Route(_PATH, receive, methods=["POST"])

@@ -49,10 +49,9 @@ def invalid(message: str) -> RefusalError:
 
 async def json_of(request: Request) -> object:
     """Return the JSON of a request. Raises RefusalError unless it is JSON, declared as such."""
-    if (
-        request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        != "application/json"
-    ):
+    content_type = request.headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type != "application/json":
         raise invalid("the body must be JSON: send 'Content-Type: application/json'")
     return _json_in(await request.body())
 
@@ -71,16 +70,14 @@ def as_object(fields: object) -> Mapping[str, Any]:
 
 def _json_in(body: bytes) -> object:
     try:
-        return json.loads(body.decode(), parse_constant=_no_number)
-    # Nested too deeply, not UTF-8, or not JSON.
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:
+        return json.loads(body.decode(), parse_constant=_refuse_constant)
+    # Not JSON or not UTF-8, or nested too deeply.
+    except (ValueError, RecursionError) as error:
         raise invalid(f"the body is not JSON: {error}") from error
 
 
-def _no_number(text: str) -> object:
+def _refuse_constant(text: str) -> object:
+    """Raise ValueError for NaN and infinities, which Python's parser accepts, but JSON does not have."""
     raise ValueError(f"{text} is not a JSON value")
 
 
@@ -92,8 +89,8 @@ def refusal(
 ) -> Response:
     """Return an error: its code and, for each problem, the message and the invalid option of the body.
 
-    The format is ours, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null if none is invalid, and so
-    are the codes, except ``UNAUTHORIZED_ERROR``.
+    Not in the document; chosen here: the format, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null
+    if none is invalid, and the codes, except ``UNAUTHORIZED_ERROR``.
     """
     errors = [
         {"code": code, "message": message, "option": option}
@@ -141,8 +138,6 @@ def timestamp(seconds: float | None) -> str | None:
     """Return Unix seconds as ISO 8601 in UTC with milliseconds."""
     if seconds is None:
         return None
-    return (
-        datetime.fromtimestamp(seconds, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
