@@ -53,17 +53,17 @@ _HEALTH_CHECKS: Final = frozenset(
 _NEW_SESSION: Final = ("POST", "session")
 _HOP_BY_HOP: Final = frozenset(
     (
-        *(
-            "connection",
-            "keep-alive",
-            "proxy-authenticate",
-            "proxy-authorization",
-            "te",
-            "trailer",
-        ),
-        *("transfer-encoding", "upgrade"),
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
     )
 )
+"""Headers about one connection, which a proxy must not forward (RFC 9110, section 7.6.1)."""
 
 
 class Connections:
@@ -80,9 +80,11 @@ class Connections:
         transport = self._transports.get(socket)
         if transport is None:
             ended = [path for path in self._transports if not path.exists()]
-            # Before any wait: requests at the same time share it.
-            transport = self._transports[socket] = over_socket(socket, _LIMITS)
+            # Stored before any wait: requests at the same time share it.
+            transport = over_socket(socket, _LIMITS)
+            self._transports[socket] = transport
             await self._close(ended)
+
         return await transport.handle_async_request(request)
 
     async def close(self) -> None:
@@ -138,6 +140,7 @@ class _Gateway:
                 FOREIGN_ORIGIN,
                 "requests with an Origin header are refused: web pages send them",
             )
+
         session_id = request.path_params["session_id"]
         is_permitted = self._keys.fits(
             self._purpose, session_id, request.path_params["key"]
@@ -149,21 +152,24 @@ class _Gateway:
                 NOT_FOUND,
                 "no controller at this address: its session may have ended",
             )
+
         controller = record.controller
         if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
             return await self._forwarded(request, controller, _body(request))
+
         record.begin_request()
         try:
-            answer = await self._translated(request, record, controller)
+            response = await self._translated(request, record, controller)
         except BaseException:
             record.end_request()
             raise
-        return _Then(answer, record.end_request)
+        return _ResponseThen(response, record.end_request)
 
     def _refusal(self, status: int, code: str, message: str) -> Response:
         """Return a refusal in the clients' format: Appium's clients would take any other for success."""
         if self._purpose == "controllers":
             return refusal(status, code, [(message, None)])
+
         error = {
             "error": _ERRORS.get(code, "unknown error"),
             "message": message,
@@ -174,29 +180,29 @@ class _Gateway:
     async def _translated(
         self, request: Request, record: Record, controller: Controller
     ) -> Response:
-        if (
-            self._purpose == "appium"
-            and (request.method, request.path_params["path"].strip("/")) == _NEW_SESSION
-        ):
+        """Forward a request; refuse, change or answer those that a program on its own would get wrong."""
+        path = request.path_params["path"]
+
+        is_new_session = (request.method, path.strip("/")) == _NEW_SESSION
+        if self._purpose == "appium" and is_new_session:
             body = await request.body()
-            if _asks_for_bidi(body):
-                why = f"the capability {_BIDI} is refused: it would name a port of the machine that runs the service"
-                return self._refusal(500, NO_BIDI, f"{why}. Leave it out.")
+            if _requests_bidi(body):
+                reason = "it would name a port of the machine that runs the service"
+                message = f"the capability {_BIDI} is refused: {reason}. Leave it out."
+                return self._refusal(500, NO_BIDI, message)
             return await self._forwarded(request, controller, body)
+
         device = record.device
-        if device is None or not rpc.concerns(
-            request.method, request.path_params["path"], device
-        ):
+        if device is None or not rpc.concerns(request.method, path, device):
             return await self._forwarded(request, controller, _body(request))
+
         body = await request.body()
         translated = await rpc.translated(
             body, request.headers, device, controller.token
         )
-        return (
-            translated
-            if isinstance(translated, Response)
-            else await self._forwarded(request, controller, translated)
-        )
+        if isinstance(translated, Response):
+            return translated
+        return await self._forwarded(request, controller, translated)
 
     async def _forwarded(
         self,
@@ -204,17 +210,16 @@ class _Gateway:
         controller: Controller,
         content: AsyncIterable[bytes] | bytes | None,
     ) -> Response:
-        dropped = {
-            *_HOP_BY_HOP,
-            "host",
-            *(["content-length"] if isinstance(content, bytes) else []),
-        }
+        dropped = {*_HOP_BY_HOP, "host"}
+        if isinstance(content, bytes):  # the body may have been changed
+            dropped.add("content-length")
         headers = [
             (name, value)
             for name, value in request.headers.items()
             if name not in dropped
         ]
-        asked = httpx.Request(
+
+        forwarded = httpx.Request(
             request.method,
             self._url(request),
             headers=headers,
@@ -222,8 +227,8 @@ class _Gateway:
             extensions={"timeout": _TIMEOUT},
         )
         try:
-            reply = await self._connections.send(controller.socket, asked)
-            return await _answer(reply)
+            reply = await self._connections.send(controller.socket, forwarded)
+            return await _response(reply)
         except httpx.TransportError as error:
             if self._purpose == "appium":
                 raise ConnectionLostError from error  # Appium's clients recognize this as a dead server
@@ -242,59 +247,62 @@ class _Gateway:
         return f"http://{HOST}{path}{f'?{query}' if query else ''}"
 
 
-def _asks_for_bidi(body: bytes) -> bool:
-    """Return whether capabilities in a body ask for WebDriver BiDi, wherever they are nested."""
-    found: list[object] = []
+def _requests_bidi(body: bytes) -> bool:
+    """Return whether capabilities in a body request WebDriver BiDi, wherever they are nested."""
+    values: list[object] = []
 
-    def note(pairs: list[tuple[str, object]]) -> None:
-        found.extend(value for name, value in pairs if name.rpartition(":")[2] == _BIDI)
+    def collect(pairs: list[tuple[str, object]]) -> None:
+        for name, value in pairs:
+            if name.rpartition(":")[2] == _BIDI:
+                values.append(value)
 
     with suppress(ValueError, RecursionError):  # Appium itself rejects invalid JSON
-        json.loads(body, object_pairs_hook=note)
-    return any(found)
+        json.loads(body, object_pairs_hook=collect)
+    return any(values)
 
 
 def _body(request: Request) -> AsyncIterable[bytes] | None:
     """Return the body as a stream, None if the request has none."""
-    return (
-        request.stream()
-        if {"content-length", "transfer-encoding"} & set(request.headers)
-        else None
+    has_body = (
+        "content-length" in request.headers or "transfer-encoding" in request.headers
     )
+    return request.stream() if has_body else None
 
 
-async def _answer(reply: httpx.Response) -> Response:
+async def _response(reply: httpx.Response) -> Response:
     """Return a program's response for the client; a short one is read at once. Raises httpx.TransportError."""
     length = reply.headers.get("content-length", "")
     if length.isdecimal() and int(length) <= _SHORT_BYTES:
         body = b"".join([part async for part in reply.aiter_raw()])
         return _with_headers(reply, Response(body, reply.status_code))
-    parts = StreamingResponse(reply.aiter_raw(), reply.status_code)
-    return _Then(_with_headers(reply, parts), reply.aclose)
+
+    streamed = StreamingResponse(reply.aiter_raw(), reply.status_code)
+    return _ResponseThen(_with_headers(reply, streamed), reply.aclose)
 
 
-def _with_headers(reply: httpx.Response, answer: Response) -> Response:
-    """Give a response exactly the headers of the program's."""
-    answer.raw_headers = [
+def _with_headers(reply: httpx.Response, response: Response) -> Response:
+    """Give a response exactly the headers of the program's, including repeated ones."""
+    response.raw_headers = [
         (name.lower(), value)
         for name, value in reply.headers.raw
         if name.lower().decode() not in _HOP_BY_HOP
     ]
-    return answer
+    return response
 
 
-class _Then(Response):
+class _ResponseThen(Response):
     """A response with a callback that runs after it was sent or aborted."""
 
     def __init__(
-        self, answer: Response, end: Callable[[], Awaitable[None] | None]
+        self, response: Response, callback: Callable[[], Awaitable[None] | None]
     ) -> None:
-        self._answer = answer
-        self._end = end
+        self._response = response
+        self._callback = callback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._answer(scope, receive, send)
+            await self._response(scope, receive, send)
         finally:
-            if (ending := self._end()) is not None:
-                await ending
+            pending = self._callback()
+            if pending is not None:
+                await pending

@@ -17,16 +17,22 @@ _STDOUT: Final = 1
 
 
 def first_line() -> str:
-    """Read without a buffer: its lock, held by the watching thread, would break the interpreter's shutdown."""
-    line = b""
-    while b"\n" not in line and (part := os.read(_STDIN, 65536)):
-        line += part
-    return line.partition(b"\n")[0].decode()
+    """Return the first line of standard input.
+
+    Read without a buffer: its lock, held by the watching thread, would break the interpreter's shutdown.
+    """
+    received = b""
+    while b"\n" not in received:
+        part = os.read(_STDIN, 65536)
+        if not part:
+            break
+        received += part
+    return received.partition(b"\n")[0].decode()
 
 
 def report(**event: str) -> None:
     """Write an event to standard output, as one line of JSON."""
-    # The parent has exited: this process stops as soon as it notices.
+    # Without a reader, the parent has exited: this process stops as soon as it notices.
     with suppress(BrokenPipeError):
         os.write(_STDOUT, json.dumps(event).encode() + b"\n")
 

@@ -19,10 +19,13 @@ from pytest_device.service.devices.links import parts_of
 from pytest_device.spec import Platform
 
 _PLATFORM: Final = "web"
-_PLATFORMS: Final = frozenset(("platform", "lockPlatform"))
-_PHONES: Final = frozenset(str(platform) for platform in Platform)
-_MOBILE: Final = "mobile"
+"""The daemon's name for a browser."""
+_PLATFORM_FIELDS: Final = ("platform", "lockPlatform")
+_PHONE_PLATFORMS: Final = frozenset(str(platform) for platform in Platform)
+_MOBILE_TARGET: Final = "mobile"
+"""A flag of the clients that the daemon refuses on its platform ``web``."""
 _FAILED: Final = -32000
+"""The daemon's code for every failed command; JSON-RPC leaves the codes from -32099 to -32000 to servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +53,17 @@ async def translated(
     request = _read(body)
     if request is None or not _is_permitted(request, headers, token):
         return body
+
     _change_platform(request)
     try:
-        done = await _done_by_device(request, device)
+        message = await _run_on_device(request, device)
     except ControllerError as error:
         data = {"code": "COMMAND_FAILED", "message": str(error)}
-        return _answer(
-            request, {"error": {"code": _FAILED, "message": str(error), "data": data}}
-        )
-    if done:
-        return _answer(request, {"result": {"ok": True, "data": {"message": done}}})
+        failure = {"code": _FAILED, "message": str(error), "data": data}
+        return _reply(request, {"error": failure})
+
+    if message:
+        return _reply(request, {"result": {"ok": True, "data": {"message": message}}})
     return json.dumps(request.call).encode()
 
 
@@ -68,72 +72,78 @@ def _read(body: bytes) -> _Request | None:
         call = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    params = _dict(_dict(call).get("params"))
-    flags = params.setdefault("flags", {}) if params else None
-    return (
-        _Request(_dict(call), params, cast("dict[str, Any]", flags))
-        if isinstance(flags, dict)
-        else None
-    )
+
+    fields = _dict(call)
+    params = _dict(fields.get("params"))
+    if not params:
+        return None
+
+    flags = params.setdefault("flags", {})
+    if not isinstance(flags, dict):
+        return None
+    return _Request(fields, params, cast("dict[str, Any]", flags))
 
 
 def _texts(value: object) -> Sequence[str]:
-    return (
-        [one for one in cast("list[object]", value) if isinstance(one, str)]
-        if isinstance(value, list)
-        else []
-    )
+    """Return the strings in a JSON array, none for anything else."""
+    if not isinstance(value, list):
+        return []
+    return [item for item in cast("list[object]", value) if isinstance(item, str)]
 
 
 def _dict(value: object) -> dict[str, Any]:
     """Return a JSON object, an empty one for anything else."""
-    return (
-        cast("dict[str, Any]", value) if isinstance(value, dict) else dict[str, Any]()
-    )
+    if not isinstance(value, dict):
+        return {}
+    return cast("dict[str, Any]", value)
 
 
 def _is_permitted(request: _Request, headers: Mapping[str, str], token: str) -> bool:
     """Return whether the request has the token, in one of the fields where the daemon accepts it."""
-    given = (
+    candidates = (
         headers.get("authorization", "").removeprefix("Bearer "),
         headers.get("x-agent-device-token", ""),
         str(request.params.get("token", "")),
     )
     return any(
-        hmac.compare_digest(one.encode(errors="replace"), token.encode())
-        for one in given
+        hmac.compare_digest(candidate.encode(errors="replace"), token.encode())
+        for candidate in candidates
     )
 
 
 def _change_platform(request: _Request) -> None:
     """Replace the platform wherever the request names one: for itself, for a lock, in steps of a batch."""
-    left: list[object] = [request.params]
-    while left:
-        match left.pop():
+    # A list instead of recursion: a client may nest deeper than Python's stack.
+    unvisited: list[object] = [request.params]
+    while unvisited:
+        match unvisited.pop():
             case dict() as fields:  # pyright: ignore[reportUnknownVariableType]
-                _change(cast("dict[str, Any]", fields))
-                left += cast("dict[str, Any]", fields).values()
-            case list() as several:  # pyright: ignore[reportUnknownVariableType]
-                left += cast("list[object]", several)
+                _replace_platform(cast("dict[str, Any]", fields))
+                unvisited += cast("dict[str, Any]", fields).values()
+            case list() as items:  # pyright: ignore[reportUnknownVariableType]
+                unvisited += cast("list[object]", items)
             case _:
                 pass
+
     if request.params.get("command") == "open":
         request.flags["platform"] = _PLATFORM
-    if request.flags.get("target") == _MOBILE:
+    if request.flags.get("target") == _MOBILE_TARGET:
         del request.flags["target"]
 
 
-def _change(fields: dict[str, Any]) -> None:
-    for name in _PLATFORMS & fields.keys():
-        if isinstance(fields[name], str) and fields[name] in _PHONES:
+def _replace_platform(fields: dict[str, Any]) -> None:
+    for name in _PLATFORM_FIELDS:
+        platform = fields.get(name)
+        if isinstance(platform, str) and platform in _PHONE_PLATFORMS:
             fields[name] = _PLATFORM
 
 
-async def _done_by_device(request: _Request, device: Device) -> str:
+async def _run_on_device(request: _Request, device: Device) -> str:
     """Do the device's part; return a message if nothing is left for the daemon."""
     match request.params.get("command"), request.positionals:
-        case "open", [target, *more]:
-            await _open(device, target, more[0] if more else None, request.flags)
+        case "open", [target, *rest]:
+            link = rest[0] if rest else None
+            await _open(device, target, link, request.flags)
             # The page is already open when the daemon opens it.
             request.params["positionals"] = (
                 [await device.address()] if isinstance(device, Chromium) else []
@@ -141,9 +151,12 @@ async def _done_by_device(request: _Request, device: Device) -> str:
         case "close", [target] if target in await device.apps():
             await device.terminate(target)
             request.params["positionals"] = []
-        case "settings", ["clear-app-state", *app]:
-            await device.clear(app[0] if app else None)
-            return f"Cleared the state of {app[0] if app else 'every app'}"
+        case "settings", ["clear-app-state"]:
+            await device.clear(None)
+            return "Cleared the state of every app"
+        case "settings", ["clear-app-state", app, *_]:
+            await device.clear(app)
+            return f"Cleared the state of {app}"
         case "push", _:
             raise ControllerError(
                 "the local device receives push messages in Appium sessions only"
@@ -161,11 +174,10 @@ async def _open(
     device: Device, target: str, link: str | None, flags: dict[str, Any]
 ) -> None:
     """Open an app or a URL; handles and removes flags that the daemon accepts for apps only."""
-    apps, relaunch, arguments = (
-        await device.apps(),
-        flags.pop("relaunch", False),
-        flags.pop("launchArgs", None),
-    )
+    relaunch = flags.pop("relaunch", False)
+    arguments = flags.pop("launchArgs", None)
+
+    apps = await device.apps()
     if target not in apps:
         if not parts_of(target).scheme:
             raise ControllerError(
@@ -173,6 +185,7 @@ async def _open(
             )
         await device.open_url(target)
         return
+
     if relaunch and apps[target] is AppState.FOREGROUND:
         await device.terminate(target)
     await device.launch(target, _texts(arguments))
@@ -180,5 +193,5 @@ async def _open(
         await device.open_url(link, target)
 
 
-def _answer(request: _Request, outcome: Mapping[str, Any]) -> Response:
+def _reply(request: _Request, outcome: Mapping[str, Any]) -> Response:
     return JSONResponse({"jsonrpc": "2.0", "id": request.call.get("id"), **outcome})

@@ -1,7 +1,7 @@
 """The rules of a create request, and the messages for invalid bodies.
 
-Ours, where the document is silent: unknown options are unsupported, and null is not a value of an optional one (leave
-it out); a number with a fraction part is not an integer, not even 30.0; lengths count characters.
+Not in the document; chosen here: unknown options are unsupported, and null is not a value of an optional one (leave it
+out); a number with a fraction part is not an integer, not even 30.0; lengths count characters.
 """
 
 import difflib
@@ -77,17 +77,19 @@ def check(body: object) -> CreateBody:
         raise InvalidBodyError(
             Problem(None, f"the body must be a JSON object, not {_shown(body)}")
         )
+
     options = cast("dict[str, object]", body)
     problems = [*_missing(options), *_invalid(options)]
-    if not problems:
-        problems = [
-            problem
-            for rule in _COMBINATIONS
-            for problem in rule(cast("CreateBody", options))
-        ]
     if problems:
         raise InvalidBodyError(*problems)
-    return cast("CreateBody", options)
+
+    valid_body = cast("CreateBody", options)
+    for rule in _COMBINATIONS:
+        problems += rule(valid_body)
+    if problems:
+        raise InvalidBodyError(*problems)
+
+    return valid_body
 
 
 def check_limit(body: CreateBody, limit_minutes: int) -> None:
@@ -133,24 +135,24 @@ def _invalid(options: Mapping[str, object]) -> Iterator[Problem]:
     for option, value in options.items():
         if option not in FIELDS:
             yield Problem(option, _unknown(option))
-        elif not FIELDS[option].holds(value):
-            removed = (
-                _REMOVED if option == "type" and value == SessionType.SERVE_SIM else ""
-            )
-            yield Problem(
-                option,
-                f"{option} must be {FIELDS[option].must_be}{removed}, not {_shown(value)}",
-            )
+            continue
+
+        rule = FIELDS[option]
+        if not rule.holds(value):
+            is_removed = option == "type" and value == SessionType.SERVE_SIM
+            hint = _REMOVED if is_removed else ""
+            message = f"{option} must be {rule.must_be}{hint}, not {_shown(value)}"
+            yield Problem(option, message)
 
 
 def _unknown(option: str) -> str:
-    near = difflib.get_close_matches(option, FIELDS, n=1)
+    matches = difflib.get_close_matches(option, FIELDS, n=1)
     hint = (
-        f": did you mean {near[0]}?"
-        if near
-        else f": the options are {', '.join(FIELDS)}"
+        f"did you mean {matches[0]}?"
+        if matches
+        else f"the options are {', '.join(FIELDS)}"
     )
-    return f"{_shown(option)} is not an option of a create request{hint}"
+    return f"{_shown(option)} is not an option of a create request: {hint}"
 
 
 def _shown(value: object) -> str:
@@ -182,16 +184,16 @@ def _one_of(*choices: str) -> _Rule:
     )
 
 
-def _integer(least: int, most: int) -> _Rule:
+def _integer(minimum: int, maximum: int) -> _Rule:
     return _Rule(
-        f"an integer from {least} to {most}",
+        f"an integer from {minimum} to {maximum}",
         # Bool is a subclass of int.
-        lambda value: type(value) is int and least <= value <= most,
-        {"type": "integer", "minimum": least, "maximum": most},
+        lambda value: type(value) is int and minimum <= value <= maximum,
+        {"type": "integer", "minimum": minimum, "maximum": maximum},
     )
 
 
-def _like(pattern: str, must_be: str, **schema: str) -> _Rule:
+def _matching(pattern: str, must_be: str, **schema: str) -> _Rule:
     return _Rule(
         must_be,
         lambda value: _is_text(value) and re.fullmatch(pattern, value) is not None,
@@ -200,20 +202,19 @@ def _like(pattern: str, must_be: str, **schema: str) -> _Rule:
 
 
 def _is_web_url(text: str) -> bool:
+    if re.fullmatch(WEB_URL, text) is None:
+        return False
+
     try:
         parts = urlsplit(text)
-        return (
-            bool(parts.hostname)
-            and parts.port != 0
-            and re.fullmatch(WEB_URL, text) is not None
-        )
+        return bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 
 
 TEXT: Final[Schema] = {"type": "string"}
 _TEXT: Final = _Rule("a string", _is_text, TEXT)
-_UUID: Final = _like(UUID, "a UUID", format="uuid")
+_UUID: Final = _matching(UUID, "a UUID", format="uuid")
 FIELDS: Final[Mapping[str, _Rule]] = {
     "appId": _UUID,
     "platform": _one_of(*Platform),
@@ -248,27 +249,30 @@ FIELDS: Final[Mapping[str, _Rule]] = {
     "vendorGo": _Rule(
         "true or false", lambda value: isinstance(value, bool), {"type": "boolean"}
     ),
-    "sdkVersion": _like(MAJOR_VERSION, 'a major version such as "54"'),
+    "sdkVersion": _matching(MAJOR_VERSION, 'a major version such as "54"'),
     "launchArgs": _Rule(
         "an array of strings",
         lambda value: (
             isinstance(value, list)
-            and all(_is_text(one) for one in cast("list[object]", value))
+            and all(_is_text(item) for item in cast("list[object]", value))
         ),
         {"type": "array", "items": TEXT},
     ),
     # Not in the document; chosen here: any scheme is accepted, since an app may have its own; without one it is not a URL.
-    "openUrl": _like(URL, "a URL with its scheme"),
+    "openUrl": _matching(URL, "a URL with its scheme"),
 }
 
 
 def _sources(body: CreateBody) -> list[str]:
-    given = {
-        "buildId": "buildId" in body,
-        "applicationArchiveUrl": "applicationArchiveUrl" in body,
-        "vendorGo": body.get("vendorGo", False),
-    }
-    return [option for option, is_given in given.items() if is_given]
+    """Return the options of a body that name an application source; ``vendorGo`` false names none."""
+    sources: list[str] = []
+    if "buildId" in body:
+        sources.append("buildId")
+    if "applicationArchiveUrl" in body:
+        sources.append("applicationArchiveUrl")
+    if body.get("vendorGo"):
+        sources.append("vendorGo")
+    return sources
 
 
 def _one_source(body: CreateBody) -> Iterator[Problem]:

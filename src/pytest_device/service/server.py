@@ -70,21 +70,29 @@ def serve(
 ) -> None:
     """Run the service until a signal of this system asks it to end; then stop its sessions and their processes, and return.
 
-    ``watch`` receives a function that also stops the service and may be called from any thread. Must be called in the
-    main thread. Raises ConfigError with the cause and the fix if the service cannot start.
+    Must be called in the main thread, which receives the signals.
+
+    Arguments:
+        config: The configuration.
+        announce: Called with each event of the service.
+        watch: Called with a function that also stops the service and may be called from any thread.
+
+    Raises:
+        ConfigError: The service cannot start; the message has the cause and the fix.
     """
     try:
         asyncio.run(_serve(config, announce, watch))
     finally:
         if config.temporary:
-            # The parent does so, too, unless it was killed.
+            # The parent removes it, too, unless it was killed.
             shutil.rmtree(config.state_dir, ignore_errors=True)
 
 
 async def _serve(
     config: ServiceConfig, announce: Announce, watch: Watch | None
 ) -> None:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
 
     def end() -> None:
         # The loop is closed: the service has already stopped.
@@ -93,6 +101,7 @@ async def _serve(
 
     if watch:
         watch(end)
+
     with logging_to(config.log_path, config.token), _signals(end):
         try:
             async with AsyncExitStack() as stack:
@@ -111,28 +120,30 @@ async def _live(
     stack: AsyncExitStack,
 ) -> None:
     """Start the service and handle requests; closing the stack stops it, in reverse order."""
-    stack.enter_context(_only_one(config.state_dir))
+    stack.enter_context(_locked(config.state_dir))
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
     url = f"http://{host}:{listener.getsockname()[1]}"
+
     built = await backend(config, url, stack)
     await _run_until_stopped(stop, built.prepare(lambda text: announce(Progress(text))))
     if stop.is_set():
         return
+
     store = Store.open(config.state_dir / "sessions.db")
     stack.callback(store.close)
     faults = Faults() if config.testing else None
     runner = FaultyRunner(built.runner, faults, time.time) if faults else built.runner
-    client_url = Builds(config.builds_dir).client_url
     sessions = Sessions(
         store=store,
         runner=runner,
         clock=time.time,
         log=LOGGER.info,
-        client_url=client_url,
+        client_url=Builds(config.builds_dir).client_url,
         changed=lambda session: announce(Changed(session)),
     )
     stack.callback(sessions.stop_all, "the service was stopped")
+
     app = create_app(
         sessions=sessions,
         accounts=config.accounts(),
@@ -150,8 +161,10 @@ async def _live(
 
 async def _run_until_stopped(stop: asyncio.Event, work: Awaitable[None]) -> None:
     """Run a task until it is done or the service must stop."""
-    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    working = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+
     stopping.cancel()
     if not working.done():
         working.cancel()
@@ -190,9 +203,9 @@ async def serve_requests(
     )
     # A failed sweep stops the service: better no service than one that does not enforce its limits.
     async with asyncio.TaskGroup() as group:
-        others = [group.create_task(sweep()), group.create_task(end())]
+        background = [group.create_task(sweep()), group.create_task(end())]
         await server.serve([listener])
-        for task in others:
+        for task in background:
             task.cancel()
 
 
@@ -200,13 +213,16 @@ def _close(server: Server, scope: Scope, *, reset: bool) -> None:
     """Close a request's connection: after the data written so far, or at once with a reset."""
     for connection in tuple(server.server_state.connections):
         transport = connection.transport
-        if transport.get_extra_info("peername")[:2] == tuple(scope["client"]):
-            if reset:
-                not_even_linger = struct.pack("ii", 1, 0)
-                transport.get_extra_info("socket").setsockopt(
-                    socket.SOL_SOCKET, socket.SO_LINGER, not_even_linger
-                )
-            transport.close()
+        if transport.get_extra_info("peername")[:2] != tuple(scope["client"]):
+            continue
+
+        if reset:
+            # Lingering for 0 seconds drops unsent data and makes the system send a reset.
+            linger_for_0_seconds = struct.pack("ii", 1, 0)
+            transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, linger_for_0_seconds
+            )
+        transport.close()
 
 
 @contextmanager
@@ -214,24 +230,25 @@ def _signals(end: Callable[[], None]) -> Generator[None]:
     def handler(_number: int, _frame: FrameType | None) -> None:
         end()
 
-    numbers = [getattr(signal, name) for name in SYSTEM.signals]
-    # Signals that the parent ignores stay ignored, such as SIGHUP under nohup.
-    before = {
-        number: signal.getsignal(number)
-        for number in numbers
-        if signal.getsignal(number) != signal.SIG_IGN
-    }
-    for number in before:
-        signal.signal(number, handler)
+    previous_handlers = {}
+    for name in SYSTEM.signals:
+        number = getattr(signal, name)
+        previous = signal.getsignal(number)
+        # Signals that the parent ignores stay ignored, such as SIGHUP under nohup.
+        if previous != signal.SIG_IGN:
+            previous_handlers[number] = previous
+            signal.signal(number, handler)
+
     try:
         yield
     finally:
-        for number, old in before.items():
-            signal.signal(number, old)
+        for number, previous in previous_handlers.items():
+            signal.signal(number, previous)
 
 
 @contextmanager
-def _only_one(state_dir: Path) -> Generator[None]:
+def _locked(state_dir: Path) -> Generator[None]:
+    """Keep other services out of a directory. Raises ConfigError if one uses it already, or if it cannot be used."""
     lock = FileLock(state_dir / "service.lock", mode=0o600)
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -245,6 +262,7 @@ def _only_one(state_dir: Path) -> Generator[None]:
         raise ConfigError(
             f"state_dir {state_dir} cannot be used ({error.strerror}): choose another"
         ) from error
+
     try:
         yield
     finally:

@@ -28,12 +28,19 @@ ClientUrl = Callable[[Platform, str | None], str | None]
 
 
 class Sessions:
-    """The sessions in memory, with a store and a runner; ``clock`` returns Unix seconds.
-
-    ``log`` receives a line for every change, ``changed`` each session whose status changed.
+    """The sessions in memory, with a store and a runner.
 
     Sessions have no timers: each access updates a session from the clock and the runner. ``sweep`` updates all of them,
     so that limits take effect without requests.
+
+    Arguments:
+        store: Keeps the sessions across restarts.
+        runner: Runs the devices and controllers.
+        clock: Returns Unix seconds.
+        log: Called with a line for every change.
+        new_id: Returns a new UUID.
+        client_url: Returns the URL of the development client.
+        changed: Called with each session whose status changed.
     """
 
     def __init__(
@@ -54,6 +61,7 @@ class Sessions:
         self._new_id = new_id
         self._client_url = client_url
         self._changed = changed
+
         store.forget(clock() - KEEP_SECONDS)
         self._sessions = {session.id: session for session in store.load()}
         self._active = {
@@ -61,6 +69,7 @@ class Sessions:
             for session in self._sessions.values()
             if session.status not in TERMINAL
         }
+        """IDs of the sessions that have not ended: a sweep need not look at the others."""
         self._end_orphans()
 
     def create(self, body: CreateBody, *, default_minutes: int) -> Session:
@@ -81,6 +90,8 @@ class Sessions:
             created_at=now,
             updated_at=now,
         )
+
+        # Stored before its device starts: a service that dies in between reports the session as errored later.
         self._store.save(session)
         self._sessions[session.id] = session
         self._active.add(session.id)
@@ -94,7 +105,7 @@ class Sessions:
     def get(self, session_id: str) -> Session | None:
         """Return a session's current state, None for an unknown ID."""
         session = self._sessions.get(session_id)
-        return session and self._up_to_date(session)
+        return None if session is None else self._up_to_date(session)
 
     def stop(self, session_id: str, reason: str = "requested by a client") -> Session:
         """Stop a known session; one that has ended is returned unchanged."""
@@ -102,25 +113,22 @@ class Sessions:
 
     def expire(self, session_id: str) -> Session:
         """Make a known session reach its limit now."""
-        return self._apply(
-            session_id,
-            Occurrence(Event.EXPIRE, self._clock(), "limit reached early, by a test"),
-        )
+        reason = "limit reached early, by a test"
+        return self._apply(session_id, Occurrence(Event.EXPIRE, self._clock(), reason))
 
     def remote_config(self, session: Session) -> Mapping[str, Any] | None:
         """Return the connection details of a session in progress; only the runner's memory holds them."""
         if session.status is not Status.IN_PROGRESS:
             return None
+
         boot = self.runner.record(session.id).boot
         return boot.remote_config if isinstance(boot, Running) else None
 
     def device(self, session: Session) -> Device | None:
         """Return the device of a session in progress."""
-        return (
-            self.runner.record(session.id).device
-            if session.status is Status.IN_PROGRESS
-            else None
-        )
+        if session.status is not Status.IN_PROGRESS:
+            return None
+        return self.runner.record(session.id).device
 
     def count_active(self) -> int:
         """Return the number of sessions that have not ended."""
@@ -164,10 +172,11 @@ class Sessions:
         changed = change(session, occurrence)
         if changed is session:
             return session
+
         self._sessions[session_id] = changed
-        self._log(
-            f"session {session_id}: {changed.status}{f', {changed.reason}' if changed.reason else ''}"
-        )
+        reason = f", {changed.reason}" if changed.reason else ""
+        self._log(f"session {session_id}: {changed.status}{reason}")
+
         # Before anything that can fail: a full disk must not keep a device running.
         if changed.status in TERMINAL:
             self._active.discard(session_id)
@@ -184,6 +193,9 @@ def _archive_url(body: CreateBody, client_url: ClientUrl) -> str | None:
     """
     if not body.get("vendorGo"):
         return body.get("applicationArchiveUrl")
+
     platform, sdk_version = Platform(body["platform"]), body.get("sdkVersion")
-    nowhere = f"https://vendor.invalid/development-client/{platform}/{sdk_version or 'current'}"
-    return client_url(platform, sdk_version) or nowhere
+    url = client_url(platform, sdk_version)
+    if url is not None:
+        return url
+    return f"https://vendor.invalid/development-client/{platform}/{sdk_version or 'current'}"

@@ -4,9 +4,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import fields
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -18,7 +16,6 @@ VERSION: Final = 1
 """Version of the file's schema."""
 
 _COLUMNS: Final = tuple(field.name for field in fields(Session))
-_values: Final = attrgetter(*_COLUMNS)
 _CREATE: Final = f"CREATE TABLE IF NOT EXISTS session ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID"
 _SAVE: Final = (
     f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - marks only
@@ -55,15 +52,15 @@ class Store:
             # SQLite creates its other files with the same mode.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = sqlite3.connect(path, isolation_level=None)
-            with ExitStack() as undo:
-                undo.callback(connection.close)
-                store = cls(connection)
-                undo.pop_all()
+            try:
+                return cls(connection)
+            except BaseException:
+                connection.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
                 f"{path} cannot be used ({error}): move it away, or choose another state_dir"
             ) from error
-        return store
 
     def load(self) -> Sequence[Session]:
         return [
@@ -71,13 +68,14 @@ class Store:
         ]
 
     def save(self, session: Session) -> None:
-        self._connection.execute(_SAVE, _values(session))
+        values = [getattr(session, column) for column in _COLUMNS]
+        self._connection.execute(_SAVE, values)
 
     def forget(self, before: float) -> None:
         """Remove ended sessions that have not changed since ``before`` (Unix seconds)."""
-        ended = (before, Status.STOPPED, Status.ERRORED)
         self._connection.execute(
-            "DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)", ended
+            "DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)",
+            (before, Status.STOPPED, Status.ERRORED),
         )
 
     def close(self) -> None:
@@ -85,10 +83,8 @@ class Store:
 
 
 def _session(row: Sequence[Any]) -> Session:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    words: dict[str, Any] = {
-        "type": SessionType(values["type"]),
-        "platform": Platform(values["platform"]),
-        "status": Status(values["status"]),
-    }
-    return Session(**values | words)
+    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    values["type"] = SessionType(values["type"])
+    values["platform"] = Platform(values["platform"])
+    values["status"] = Status(values["status"])
+    return Session(**values)

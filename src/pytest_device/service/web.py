@@ -47,7 +47,7 @@ class LocalProtocol(SameUserProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # The limit is for the whole head, however steadily it trickles in.
+        # The limit covers the whole head, however steadily it trickles in.
         if self.conn.their_state is not h11.IDLE:
             self._cancel()
         if self.conn.their_state in _UNFINISHED and self._timer is None:
