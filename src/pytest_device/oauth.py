@@ -1,7 +1,39 @@
-"""Descriptions of OAuth and OpenID Connect error codes, quoted from the standards."""
+"""Rules of OAuth and OpenID Connect that several packages need: the redirect, and descriptions of error codes.
+
+The run checks the redirect, and so does the browser that signs a user in; that one can't import the client's package.
+"""
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+
+def is_redirect(url: str, redirect_uri: str) -> bool:
+    """Return whether a URL is the redirect URI, with or without additional parameters (RFC 6749 section 3.1.2)."""
+    url = url.strip(" \t\r\n")  # as browsers do
+    if not is_plain(url):
+        return False
+
+    try:
+        actual, expected = urlsplit(url), urlsplit(redirect_uri)
+    except ValueError:
+        return False
+
+    # A parser of URLs reads an empty path with a host as "/".
+    is_same_page = (actual.scheme, actual.netloc, actual.path or "/") == (
+        expected.scheme,
+        expected.netloc,
+        expected.path or "/",
+    )
+    return is_same_page and set(parse_qsl(expected.query)) <= set(
+        parse_qsl(actual.query)
+    )
+
+
+def is_plain(url: str) -> bool:
+    """Return whether a URL has no tabs and line breaks: parsers of URLs drop them, so that another URL looks the same."""
+    return not any(character in url for character in "\t\r\n")
+
 
 AUTHORIZATION_ERRORS: Final[Mapping[str, str]] = {  # RFC 6749 section 4.1.2.1
     "invalid_request": (

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from pytest_device import auth
 from pytest_device.auth.provider import Client, IdentityProvider
-from pytest_device.auth.urls import is_redirect
 from pytest_device.errors import AuthError
+from pytest_device.oauth import is_redirect
 from tests.auth.test_basic_list_client import KEY, Provider, claims, published
 
 assert KEY.private_key

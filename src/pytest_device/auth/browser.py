@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast, get_args
 
 from pytest_device.auth.secret_values import learn_url
-from pytest_device.auth.urls import is_redirect
 from pytest_device.errors import AuthConfigError, hides_frames
+from pytest_device.oauth import is_redirect
 
 __tracebackhide__ = hides_frames
 

@@ -24,7 +24,6 @@ from pytest_device.auth.urls import (
     Returned,
     check_secure,
     form_encoded,
-    is_redirect,
     return_params,
 )
 from pytest_device.errors import (
@@ -33,6 +32,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
     hides_frames,
 )
+from pytest_device.oauth import is_redirect
 from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:

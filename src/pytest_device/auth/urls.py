@@ -86,28 +86,6 @@ def return_params(url: str) -> Returned:
     return Returned(params | later, error_code, repeated, overridden)
 
 
-def is_redirect(url: str, redirect_uri: str) -> bool:
-    """Return whether a URL is the redirect URI, with or without additional parameters (RFC 6749 section 3.1.2)."""
-    url = url.strip(_BLANK)
-    if not is_plain(url):
-        return False
-    try:
-        found, expected = urlsplit(url), urlsplit(redirect_uri)
-    except ValueError:
-        return False
-    same = (found.scheme, found.netloc, found.path or "/") == (
-        expected.scheme,
-        expected.netloc,
-        expected.path or "/",
-    )
-    return same and set(parse_qsl(expected.query)) <= set(parse_qsl(found.query))
-
-
-def is_plain(url: str) -> bool:
-    """Return whether a URL has no tabs and line ends: parsers of URLs drop them, so that another URL looks the same."""
-    return not any(sign in url for sign in "\t\r\n")
-
-
 def check_secure(url: str, name: str) -> str:
     """Return a URL that is secure for tokens: https, or http on this machine. Raises AuthConfigError for others."""
     try:

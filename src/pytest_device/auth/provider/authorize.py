@@ -15,8 +15,9 @@ from pytest_device.auth.provider.model import Authorization, Client, FailureKind
 from pytest_device.auth.provider.page import mismatch_page, sign_in_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
-from pytest_device.auth.urls import form_encoded, is_plain
+from pytest_device.auth.urls import form_encoded
 from pytest_device.errors import hides_frames
+from pytest_device.oauth import is_plain
 from pytest_device.redact import is_loopback
 from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import Journal

@@ -33,7 +33,15 @@ _SCREEN: Final = (1280, 900)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to do, see the module; a redirect to ``redirect_uri`` ends it, ``seconds`` without one fail it."""
+    """A sign-in.
+
+    Attributes:
+        url: The URL of the sign-in page.
+        redirect_uri: A redirect to it ends the task.
+        user: The user name.
+        password: The password.
+        seconds: The maximum time until the redirect.
+    """
 
     url: str = field(repr=False)
     redirect_uri: str
@@ -91,25 +99,27 @@ async def _chromium(guard: Guard) -> Path:
     """Return this machine's browser, or the pinned one of the cache, which is installed if it is missing."""
     environ = passed_on(os.environ)
     cache = cache_directory(os.environ, Path.home())
-    found = await browsers.find(
+    browser = await browsers.find(
         environ,
         SessionType.WEB_PREVIEW_ONLY,  # needs no chromedriver
         cache_dir=cache,
         built_for=browsers.hardware(),
     )
-    if found.program is None:
-        raise ConfigError(f"no browser for the sign-in: {found.missing}: {found.fix}")
+    if browser.program is None:
+        raise ConfigError(
+            f"no browser for the sign-in: {browser.missing}: {browser.fix}"
+        )
 
-    if found.to_install:
+    if browser.to_install:
         toolbox = Toolbox(guard, os.environ, cache)
-        found = await browsers.install(
-            found,
+        browser = await browsers.install(
+            browser,
             toolbox,
             SessionType.WEB_PREVIEW_ONLY,
             _progress,
             built_for=browsers.hardware(),
         )
-    return found.tool
+    return browser.tool
 
 
 def _progress(line: str) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
 
 from pytest_device.errors import ControllerError
+from pytest_device.oauth import is_redirect
 from pytest_device.redact import MASK
 from pytest_device.service.devices.cdp import Connection, Event
 
@@ -40,7 +40,7 @@ class PageError(Exception):
 
 
 class _Sent(Enum):
-    """What the form was sent with last."""
+    """What was filled in when the form was last sent."""
 
     NOTHING = ""
     USER = "user name"
@@ -48,7 +48,7 @@ class _Sent(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _PageContent:
     """What the page shows; the names are those of form.js."""
 
     state: str
@@ -63,14 +63,19 @@ class _Shown:
     buttons: list[str]
     secure: bool
 
-    def said(self, password: str) -> str:
+    def quoted(self, password: str) -> str:
         """Return the page's title and message, without the password, for an error."""
-        said = self.alert or self.text
-        parts = [part for part in (self.title, said) if part]
-        text = ": ".join(dict.fromkeys(parts)) or "an empty page"
-        text = text.replace(password, MASK) if password else text
-        short = text[:_TEXT_LENGTH] + ("…" if len(text) > _TEXT_LENGTH else "")
-        return f"{self.address} shows {short!r}"
+        message = self.alert or self.text
+        if self.title and message and self.title != message:
+            text = f"{self.title}: {message}"
+        else:
+            text = self.title or message or "an empty page"
+
+        if password:
+            text = text.replace(password, MASK)
+        if len(text) > _TEXT_LENGTH:
+            text = f"{text[:_TEXT_LENGTH]}…"
+        return f"{self.address} shows {text!r}"
 
 
 async def signed_in(
@@ -95,10 +100,11 @@ async def signed_in(
                     await form.step()
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
-            last = f": {form.last.said(password)}" if form.last else ""
+            last = f": {form.last.quoted(password)}" if form.last else ""
             raise PageError(
                 f"no redirect to {redirect_uri} within {limit_seconds:g} s{last}"
             ) from None
+
         return page.redirect
 
 
@@ -106,16 +112,18 @@ class _Form:
     """Decides what to do next on the page, by what it shows and what was sent before."""
 
     def __init__(self, page: "_Page", user: str, password: str) -> None:
-        self._page, self._user, self._password = page, user, password
+        self._page = page
+        self._user = user
+        self._password = password
         self._sent = _Sent.NOTHING
-        self._sent_on: tuple[int, _Shown] | None = None
+        self._sent_on: tuple[int, _PageContent] | None = None
         """The document and its content when the form was sent."""
         self._has_clicked = False
-        self.last: _Shown | None = None
+        self.last: _PageContent | None = None
         self._changed_at = time.monotonic()
 
     async def step(self) -> None:
-        """Look at the page, and act on it once it is complete. Raises RefusedError, PageError."""
+        """Read the page, and act on it once it is complete. Raises RefusedError, PageError."""
         if self._page.problem:
             raise PageError(self._page.problem)
 
@@ -125,13 +133,12 @@ class _Form:
             self._changed_at = time.monotonic()
             return
 
-        quiet_seconds = time.monotonic() - max(
-            self._changed_at, self._page.busy_until()
-        )
+        quiet_since = max(self._changed_at, self._page.busy_until())
+        quiet_seconds = time.monotonic() - quiet_since
         if shown.state == "complete" and quiet_seconds >= _SETTLED_SECONDS:
             await self._act(shown, quiet_seconds)
 
-    async def _act(self, shown: _Shown, quiet_seconds: float) -> None:
+    async def _act(self, shown: _PageContent, quiet_seconds: float) -> None:
         """Send the form, wait, or say why the page can't be used."""
         is_unchanged = self._sent_on == (self._page.documents, shown)
         if is_unchanged and quiet_seconds < _UNCLEAR_SECONDS:
@@ -149,12 +156,12 @@ class _Form:
                 await self._fill_in(shown)
             case _Sent.USER | _Sent.PASSWORD if has_form:
                 raise RefusedError(
-                    f"the page did not accept the {self._sent.value}: {shown.said(self._password)}"
+                    f"the page did not accept the {self._sent.value}: {shown.quoted(self._password)}"
                 )
             case _:
                 self._explain(shown, quiet_seconds)
 
-    def _refuse_challenge(self, shown: _Shown, *, has_form: bool) -> None:
+    def _refuse_challenge(self, shown: _PageContent, *, has_form: bool) -> None:
         """Raise RefusedError for what only a person can answer.
 
         A captcha beside a form may be one that most users never see: it counts once the form was sent in vain.
@@ -162,43 +169,45 @@ class _Form:
         if shown.code:
             raise RefusedError(
                 "the page asks for a one-time code (a second factor): use a user without one. "
-                + shown.said(self._password)
+                + shown.quoted(self._password)
             )
         if shown.captcha and (self._sent is not _Sent.NOTHING or not has_form):
             raise RefusedError(
                 "the page shows a captcha: turn it off for tests at the provider. "
-                + shown.said(self._password)
+                + shown.quoted(self._password)
             )
 
-    def _explain(self, shown: _Shown, quiet_seconds: float) -> None:
+    def _explain(self, shown: _PageContent, quiet_seconds: float) -> None:
         """Raise an error for a page without a form, unless it may go on by itself."""
         status = self._page.status
         if status >= _SERVER_ERROR:
             raise PageError(
-                f"an error page with status {status}: {shown.said(self._password)}"
+                f"an error page with status {status}: {shown.quoted(self._password)}"
             )
         if status >= _CLIENT_ERROR:
             raise RefusedError(
-                f"an error page with status {status}: {shown.said(self._password)}"
+                f"an error page with status {status}: {shown.quoted(self._password)}"
             )
         if quiet_seconds < _UNCLEAR_SECONDS:
             return
+
         if self._sent is _Sent.PASSWORD and shown.buttons:
-            choices = ", ".join(map(repr, shown.buttons))
+            choices = ", ".join(repr(button) for button in shown.buttons)
             raise RefusedError(
                 f"after the password, the page asks for a decision ({choices}), such as consent: make it once by hand, "
-                f"or turn it off for the client at the provider. {shown.said(self._password)}"
+                f"or turn it off for the client at the provider. {shown.quoted(self._password)}"
             )
         raise RefusedError(
-            f"no sign-in form on the page, and no redirect. {shown.said(self._password)}"
+            f"no sign-in form on the page, and no redirect. {shown.quoted(self._password)}"
         )
 
-    async def _fill_in(self, shown: _Shown) -> None:
+    async def _fill_in(self, shown: _PageContent) -> None:
         # Over http, everyone on the way could read the password.
         if not shown.secure:
             raise RefusedError(
                 f"the form at {shown.address} is not sent over https: the password was not typed"
             )
+
         if shown.username and self._sent is _Sent.NOTHING:
             await self._page.type_into("username", self._user)
             self._sent = _Sent.USER
@@ -206,9 +215,10 @@ class _Form:
             await self._page.type_into("password", self._password)
             self._sent = _Sent.PASSWORD
 
+        # Read after typing: a page may react to that, and only a change after the Enter key counts.
         self._has_clicked = False
-        filled = await self._page.shown()
-        self._sent_on = (self._page.documents, filled or shown)
+        filled_in = await self._page.shown()
+        self._sent_on = (self._page.documents, filled_in or shown)
         await self._page.press_enter()
 
 
@@ -238,13 +248,13 @@ class _Page:
     ) -> Mapping[str, Any]:
         return await self.connection.call(method, params, session=self.session)
 
-    async def shown(self) -> _Shown | None:
+    async def shown(self) -> _PageContent | None:
         """Return what the page shows, None while it navigates."""
         try:
-            found = await self._evaluated("describe")
+            description = await self._evaluated("describe")
         except ControllerError:
             return None
-        return _Shown(**found) if found else None
+        return _PageContent(**description) if description else None
 
     async def type_into(self, name: str, text: str) -> None:
         """Replace the text of a field, as a keyboard does."""
@@ -262,10 +272,11 @@ class _Page:
 
     async def click_button(self) -> None:
         """Click the button that sends the form, if there is one."""
-        place = await self._evaluated("button")
-        if not place:
+        center = await self._evaluated("button")
+        if not center:
             return
-        x, y = place
+
+        x, y = center
         for kind in ("mousePressed", "mouseReleased"):
             await self.call(
                 "Input.dispatchMouseEvent",
@@ -285,7 +296,7 @@ class _Page:
             case "Fetch.requestPaused":
                 self._on_paused(params)
             case "Page.frameRequestedNavigation" if params["frameId"] == self.target:
-                if self._is_redirect(params["url"]):
+                if is_redirect(params["url"], self.redirect_uri):
                     self.redirect = params["url"]
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
                 self.documents += 1
@@ -301,83 +312,89 @@ class _Page:
     def _on_request(self, params: Mapping[str, Any]) -> None:
         if params.get("type") not in _LASTING:
             self._requests[params["requestId"]] = time.monotonic()
+
         if params.get("type") == "Document" and params.get("frameId") == self.target:
-            self._document, self.problem = params["requestId"], ""
+            self._document = params["requestId"]
+            self.problem = ""
 
     def _on_response(self, params: Mapping[str, Any]) -> None:
         self._requests.pop(params["requestId"], None)
         self._last_request = time.monotonic()
+
         is_document = params["requestId"] == self._document
         if is_document and "errorText" in params and not params.get("canceled"):
             self.problem = f"the page can't be loaded: {params['errorText']}"
 
     def _on_paused(self, params: Mapping[str, Any]) -> None:
         """Continue a request, or end it if it is the redirect, which is for the app, not for a server."""
-        headers = params.get("responseHeaders") or ()
-        location = next(
-            (one["value"] for one in headers if one["name"].lower() == "location"), ""
-        )
-        is_main = params.get("frameId") == self.target
-        if is_main and "responseStatusCode" in params:
+        is_page = params.get("frameId") == self.target  # not a frame in it
+        if is_page and "responseStatusCode" in params:
             self.status = int(params["responseStatusCode"])
 
-        for url in (params["request"]["url"], location):
-            if is_main and self._is_redirect(url):
-                self.redirect = url
-                how = {"requestId": params["requestId"], "errorReason": "Aborted"}
-                self._send("Fetch.failRequest", how)
-                return
-        self._send("Fetch.continueRequest", {"requestId": params["requestId"]})
+        if is_page:
+            for url in (params["request"]["url"], _location(params)):
+                if is_redirect(url, self.redirect_uri):
+                    self.redirect = url
+                    self._send(
+                        "Fetch.failRequest",
+                        {"requestId": params["requestId"], "errorReason": "Aborted"},
+                    )
+                    return
 
-    def _is_redirect(self, url: str) -> bool:
-        """Return whether a URL is the redirect URI with the parameters of a response; the run checks it once more."""
-        try:
-            there, expected = urlsplit(url), urlsplit(self.redirect_uri)
-        except ValueError:
-            return False
-        same = (there.scheme, there.netloc, there.path or "/") == (
-            expected.scheme,
-            expected.netloc,
-            expected.path or "/",
-        )
-        return same and set(parse_qsl(expected.query)) <= set(parse_qsl(there.query))
+        self._send("Fetch.continueRequest", {"requestId": params["requestId"]})
 
     def _send(self, method: str, params: Mapping[str, Any]) -> None:
         command = {"method": method, "params": params, "sessionId": self.session}
         self.connection.forward(command, lambda _reply: None)
 
-    async def _evaluated(self, wanted: str) -> Any:
+    async def _evaluated(self, function: str) -> Any:
         """Return what a function of form.js returns."""
         reply = await self.call(
             "Runtime.evaluate",
-            {"expression": f"({_FORM})({wanted!r})", "returnByValue": True},
+            {"expression": f"({_FORM})({function!r})", "returnByValue": True},
         )
         return reply["result"].get("value")
+
+
+def _location(params: Mapping[str, Any]) -> str:
+    """Return the Location header of a paused response, empty if there is none."""
+    for header in params.get("responseHeaders") or ():
+        if header["name"].lower() == "location":
+            return str(header["value"])
+    return ""
 
 
 @asynccontextmanager
 async def _opened(connection: Connection, redirect_uri: str) -> AsyncGenerator[_Page]:
     """Open an empty page in a browser context of its own, which has no files."""
     context = await connection.call("Target.createBrowserContext")
-    where = {"url": "about:blank", "browserContextId": context["browserContextId"]}
-    target = str((await connection.call("Target.createTarget", where))["targetId"])
+    created = await connection.call(
+        "Target.createTarget",
+        {"url": "about:blank", "browserContextId": context["browserContextId"]},
+    )
+    target = str(created["targetId"])
     attached = await connection.call(
         "Target.attachToTarget", {"targetId": target, "flatten": True}
     )
+
     page = _Page(connection, target, str(attached["sessionId"]), redirect_uri)
     connection.on_event = page.on_event
-
     for domain in ("Page", "Network", "Runtime"):
         await page.call(f"{domain}.enable")
-    # Providers refuse what names itself a program.
+
+    # Providers refuse browsers whose user agent says that no person uses them.
     version = await connection.call("Browser.getVersion")
-    agent = str(version["userAgent"]).replace("Headless", "")
-    await page.call("Network.setUserAgentOverride", {"userAgent": agent})
+    user_agent = str(version["userAgent"]).replace("Headless", "")
+    await page.call("Network.setUserAgentOverride", {"userAgent": user_agent})
+    # Without focus, the page of a browser without a window gets no keyboard events.
     await page.call("Emulation.setFocusEmulationEnabled", {"enabled": True})
+
+    # Both stages: a redirect to a custom scheme is in a response, and never becomes a request.
     documents = [
         {"resourceType": "Document", "requestStage": stage}
         for stage in ("Request", "Response")
     ]
     await page.call("Fetch.enable", {"patterns": documents})
+
     yield page
     # Not closed: the browser ends now.
