@@ -379,6 +379,49 @@ def test_a_failing_npm_is_reported_with_its_message_and_leaves_nothing(
     assert programs() == []
 
 
+@pytest.mark.parametrize(
+    ("mark", "options"),
+    [
+        ("skip", []),
+        ("skipif(True, reason='no device here')", []),
+        ("skipif(condition=True, reason='no device here')", []),
+        ("slow", ["-m", "not slow"]),
+    ],
+)
+def test_a_run_without_device_tests_installs_nothing(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    mark: str,
+    options: list[str],
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Recorded.made(tmp_path / "bin/node").answers(
+        {"*": f'["24.1.0", "{tmp_path}/real/node"]'}
+    )
+    npm = Recorded.made(tmp_path / "bin/npm")
+    npm.answers({"*": "!npm must not be called"})
+    monkeypatch.setenv("PATH", str(npm.program.parent), prepend=os.pathsep)
+    pytester.makeini("[pytest]\nmarkers = slow")
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        def test_plain(): pass
+
+        @pytest.mark.{mark}
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_on_a_device(device_driver): pass
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local", *options)
+
+    assert result.ret == pytest.ExitCode.OK
+    assert not npm.asked
+    assert programs() == []
+
+
 def test_missing_packages_of_the_local_service_are_named(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,7 @@ from pytest_device.plugin.provider.backend import (
     was_interrupted,
 )
 from pytest_device.plugin.provider.devices import CURRENT_DEVICES, Devices, sessions_of
-from pytest_device.plugin.provider.requirements import Lookahead, WholeRun
+from pytest_device.plugin.provider.requirements import Lookahead, WholeRun, is_skipped
 from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.retries import InfrastructureRetries
 from pytest_device.plugin.signals import GracefulShutdown
@@ -338,7 +338,13 @@ class Connection:
         self, items: Sequence[pytest.Item], redactor: Redactor
     ) -> LocalBackend:
         worker_input: dict[str, Any] = getattr(self._config, "workerinput", {})
-        requests = [need.request for item in items for need in needs_of(item).values()]
+        # Without those of skipped tests: nothing has to be installed for them.
+        requests = [
+            need.request
+            for item in items
+            if not is_skipped(item)
+            for need in needs_of(item).values()
+        ]
         # The sessions of a pytest-xdist run are used by its workers.
         is_coordinator = self._config.pluginmanager.has_plugin("dsession")
 

@@ -322,6 +322,21 @@ def may_be_skipped(item: pytest.Item) -> bool:
     return any(item.iter_markers("skip")) or any(item.iter_markers("skipif"))
 
 
+def is_skipped(item: pytest.Item) -> bool:
+    """Return whether pytest certainly skips a test.
+
+    Of a condition, only ``True`` counts: pytest evaluates strings when the test begins.
+    """
+    if any(item.iter_markers("skip")):
+        return True
+
+    return any(
+        condition is True
+        for mark in item.iter_markers("skipif")
+        for condition in (*mark.args, mark.kwargs.get("condition"))
+    )
+
+
 def is_completed_by_fixtures(item: pytest.Item) -> bool:
     """Return whether the suite's fixtures change the test's request, or the wait for it, at run time."""
     info = getattr(item, "_fixtureinfo", None)
