@@ -31,13 +31,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import psutil
 import redis
-from tests.sessions.redis_server import RedisServer
-from tests.waiting import eventually
 
 from benchmarks import slots_before
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.sessions.reporter import SilentReporter
+from tests.sessions.redis_server import RedisServer
+from tests.waiting import eventually
 
 CPU_BAR: Final = 0.05
 """Of one core: the server, or all processes that wait for a directory's slots."""

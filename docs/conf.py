@@ -25,6 +25,9 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 html_copy_source = html_show_copyright = False
 myst_heading_anchors = 3
+myst_enable_extensions = [
+    "html_image"
+]  # a width for a picture, also on the repository's pages
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", ".*")

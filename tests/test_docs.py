@@ -38,6 +38,9 @@ RUN = {
 }
 """Their blocks of Python are run by ``test_docs_run``."""
 MOST_WORDS = 1500
+PICTURES = DOCS / "pictures"
+MAX_PICTURE_BYTES = 600_000
+IMAGE = re.compile(r'!\[([^\]]+)\]\(([^)]+)\)|<img src="([^"]+)" alt="([^"]+)"')
 
 
 def first_column(page: str, title: str) -> list[str]:
@@ -177,6 +180,26 @@ def test_every_link_to_a_page_of_the_project_works(page: Path) -> None:
         for target, anchor in targets
         if anchor and anchor not in anchors_of(target)
     ] == []
+
+
+def test_every_picture_has_an_alternative_text_and_is_shown_on_a_page() -> None:
+    shown = {
+        (page.parent / (match[2] or match[3])).resolve()
+        for page in PAGES
+        for match in IMAGE.finditer(page.read_text())
+    }
+
+    made = {*PICTURES.iterdir()}
+    assert made <= shown
+    assert all(path.is_file() for path in shown)
+    assert sum(path.stat().st_size for path in made) < MAX_PICTURE_BYTES
+
+
+def test_a_picture_shows_nothing_of_the_machine_that_made_it() -> None:
+    texts = [path.read_text() for path in PICTURES.glob("*.svg")]
+
+    assert texts
+    assert not any(re.search(r"/(tmp|root|home|Users)/", text) for text in texts)
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
