@@ -398,6 +398,19 @@ def test_an_invalid_update_cannot_be_published(
         service.publish(tmp_path, runtime_version="1.0")
 
 
+def test_an_export_with_a_missing_file_is_published_for_no_platform(
+    service: DeviceUpdateService, http: httpx.Client, tmp_path: Path
+) -> None:
+    export(tmp_path, platforms=("ios", "android"))
+    (tmp_path / "static" / "js" / "android" / "index-0123.hbc").unlink()
+
+    with pytest.raises(ConfigError, match=r"android.* is missing: export again"):
+        service.publish(tmp_path, runtime_version="1.0")
+
+    ask(service, http)
+    assert [request.answer for request in service.requests] == ["nothing"]
+
+
 def test_the_model_follows_the_service(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:

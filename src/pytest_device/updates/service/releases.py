@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import cast
 
 from pytest_device.app.runtime import is_valid_runtime_version
 from pytest_device.errors import ConfigError, hides_frames
@@ -29,16 +28,26 @@ class Release:
 
     def is_for(self, request: UpdateRequest, device: str) -> bool:
         """Return whether the release targets the requesting app."""
-        same = (self.channel, self.runtime_version) == (
-            request.channel or "",
-            request.runtime_version,
-        )
-        if self.update is None or not same:
-            return same
-        return (
-            self.update.platform == request.platform
-            and _position(self.update.id, device) < self.share
-        )
+        if self.channel != (request.channel or ""):
+            return False
+        if self.runtime_version != request.runtime_version:
+            return False
+        if self.update is None:
+            return True
+        if self.update.platform != request.platform:
+            return False
+
+        return _position(self.update.id, device) < self.share
+
+    def runs_on(self, request: UpdateRequest) -> bool:
+        """Return whether the requesting app runs what the release would give it."""
+        current = request.current_update_id
+        if current is None:
+            return False
+        if self.update is None:
+            return current == request.embedded_update_id
+
+        return current == self.update.id
 
 
 class Releases:
@@ -56,50 +65,54 @@ class Releases:
         share: float,
         now: datetime,
     ) -> Mapping[str, Update]:
-        """Publish an export for each of its platforms, and return the updates by platform."""
+        """Publish an export for each of its platforms, and return the updates by platform.
+
+        Publishes for all platforms or, if it raises, for none.
+        """
         _check_version(runtime_version)
-        at, published = self._later(now), dict[str, Update]()
-        for platform, export in read_export(directory).items():
+        _check_share(share)
+        exports = read_export(directory)
+        for export in exports.values():
             for file in export.files:
                 self._keep(file)
-            update = published[platform] = export.update(runtime_version, created_at=at)
-            self._add(
-                Release(channel, runtime_version, at, _checked(share), update, export)
-            )
-        return published
+
+        at = self._later(now)
+        updates: dict[str, Update] = {}
+        for platform, export in exports.items():
+            update = export.update(runtime_version, created_at=at)
+            self._add(Release(channel, runtime_version, at, share, update, export))
+            updates[platform] = update
+
+        return updates
 
     def roll_back(self, channel: str, runtime_version: str, now: datetime) -> datetime:
         """Publish a rollback to the embedded update, and return its time."""
         _check_version(runtime_version)
         at = self._later(now)
         self._add(Release(channel, runtime_version, at))
+
         return at
 
     def roll_out(self, update_id: str, share: float) -> None:
         """Change the share of devices that get an update. Raises ConfigError if the update is unknown."""
-        if not any(one.update and one.update.id == update_id for one in self._releases):
-            raise ConfigError(f"update {update_id!r} is not published")
-        self._releases = tuple(
-            replace(one, share=_checked(share))
-            if one.update and one.update.id == update_id
-            else one
-            for one in self._releases
-        )
+        _check_share(share)
+        releases = list(self._releases)
+
+        for index, release in enumerate(releases):
+            if release.update is not None and release.update.id == update_id:
+                releases[index] = replace(release, share=share)
+                self._releases = tuple(releases)
+                return
+
+        raise ConfigError(f"update {update_id!r} is not published")
 
     def release_for(self, request: UpdateRequest, device: str) -> Release | None:
-        """Return the newest release for an app, or None if the app already has it."""
-        found = next(
-            (one for one in self._releases if one.is_for(request, device)), None
-        )
-        if found is None:
-            return None
-        current = request.current_update_id
-        has = (
-            current == request.embedded_update_id
-            if found.update is None
-            else current == found.update.id
-        )
-        return None if current is not None and has else found
+        """Return the newest release for an app, or None if the app already runs it."""
+        for release in self._releases:
+            if release.is_for(request, device):
+                return None if release.runs_on(request) else release
+
+        return None
 
     def _add(self, release: Release) -> None:
         self._releases = (release, *self._releases)
@@ -107,12 +120,16 @@ class Releases:
     def _later(self, now: datetime) -> datetime:
         """Return a time later than the last release, since devices only accept newer ones, in whole milliseconds."""
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
-        newest = self._releases[0].at if self._releases else None
-        return max(now, newest + timedelta(milliseconds=1)) if newest else now
+        if not self._releases:
+            return now
+
+        return max(now, self._releases[0].at + timedelta(milliseconds=1))
 
     def _keep(self, file: ExportedFile) -> None:
+        """Keep the content of a file: tests change the directory of an export after they publish it."""
         if file.hash is None:
             raise ConfigError(f"{file.path} is missing: export again")
+
         self.files[file.hash] = (file, file.path.read_bytes())
 
 
@@ -125,13 +142,17 @@ def _check_version(runtime_version: object) -> None:
         )
 
 
-def _checked(share: float) -> float:
-    if not isinstance(cast("object", share), int | float) or not 0 <= share <= 1:
+def _check_share(share: object) -> None:
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
         raise ConfigError(f"share={share!r} must be 0 to 1")
-    return share
 
 
 def _position(update_id: str, device: str) -> float:
-    """Return a device's position in a rollout, from 0 to 1: stable per device and update."""
+    """Return a device's position in a rollout, from 0 to 1.
+
+    A hash, not a random number: a device that has an update keeps it when the share grows, and each update starts
+    with other devices.
+    """
     digest = hashlib.sha256(f"{update_id} {device}".encode()).digest()
+
     return int.from_bytes(digest[:8]) / 2**64
