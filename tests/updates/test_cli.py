@@ -396,6 +396,10 @@ def test_a_builds_runtime_version_comes_from_its_own_config(
             "running must be an object with id and createdAt",
         ),
         (
+            lambda root: facts(root, running={"id": 5}),
+            "running.id must be a string",
+        ),
+        (
             lambda root: facts(root, running={"createdAt": "today"}),
             "has an invalid creation time",
         ),

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
 from pytest_device.app.bundle import BROKEN_ARCHIVE
-from pytest_device.app.document import Document, Json, Object, at, object_at, text_at
+from pytest_device.app.document import Document, Json, Object, at, text_at
 from pytest_device.app.files import open_file
 from pytest_device.app.runtime import POLICIES, version_by_policy
 from pytest_device.app.vendor import VendorProfile, profile_of
@@ -44,53 +44,73 @@ _KEYS: Final = (
     "certificate",
 )
 _ANDROID_MANIFEST: Final = "AndroidManifest.xml"
+_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+_END: Final = "-----END CERTIFICATE-----"
 _PEM: Final = re.compile(
-    rb"-----BEGIN CERTIFICATE-----((?:[A-Za-z0-9+/=\s]|&#x?[0-9A-Fa-f]{1,3};)+)-----END CERTIFICATE-----"
+    rf"{_BEGIN}((?:[A-Za-z0-9+/=\s]|&#x?[0-9A-Fa-f]{{1,3}};)+){_END}".encode()
 )
 """A certificate in native configuration, where line ends may be blanks or character references."""
-_LINE: Final = 64
+_LINE_LENGTH: Final = 64
 """Characters in a line of PEM (RFC 7468 section 2)."""
 
 
 def read_build(path: Path, *, vendor: VendorProfile | str = VENDOR) -> Build:
-    """Read a build: an .apk, .app or .ipa, as a directory or archive, or a JSON file.
+    """Read what is known of a build.
 
-    JSON may contain ``platform``, ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``, ``createdAt``),
-    ``scope`` and ``certificate`` (the path of a PEM file, relative to the JSON file); from a build, only what ships in
-    it is known. Raises ProjectError.
+    Args:
+        path: An .apk, .app or .ipa, as a directory or an archive, or a JSON file. JSON may contain ``platform``,
+            ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``, ``createdAt``), ``scope`` and
+            ``certificate`` (the path of a PEM file, relative to the JSON file).
+        vendor: The vendor's profile, or only its word; it has the runtime versions of the policies.
+
+    Raises:
+        ProjectError: The build does not exist, cannot be read, or contains an invalid value.
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
-    return (
-        _of_json(path)
-        if path.suffix == ".json"
-        else _of_archive(path, profile_of(vendor))
+
+    if path.suffix == ".json":
+        return _read_json(path)
+
+    return _read_archive(path, profile_of(vendor))
+
+
+def _read_json(path: Path) -> Build:
+    facts = Document.read(path).object
+    unknown_keys = [name for name in facts if name not in _KEYS]
+    if unknown_keys:
+        raise ProjectError(
+            f"has unknown keys: {', '.join(unknown_keys)}; a build has {', '.join(_KEYS)}",
+            path=path,
+        )
+
+    settings = UpdateSettings.from_config(facts) if "updates" in facts else None
+    scope = _text(facts, "scope", path)
+    if not scope and settings is not None:
+        scope = settings.url
+
+    return Build(
+        platform=_text(facts, "platform", path),
+        runtime_version=_text(facts, "runtimeVersion", path),
+        settings=settings,
+        running=_running_update(facts, path),
+        scope=scope,
+        certificate=_certificate_file(path, _text(facts, "certificate", path)),
     )
 
 
-def _of_json(path: Path) -> Build:
-    facts = Document.read(path).object
-    if unknown := [name for name in facts if name not in _KEYS]:
-        raise ProjectError(
-            f"has unknown keys: {', '.join(unknown)}; a build has {', '.join(_KEYS)}",
-            path=path,
-        )
-    settings = UpdateSettings.from_config(facts) if "updates" in facts else None
+def _running_update(facts: Object, path: Path) -> Update | None:
+    """Return the update that a JSON file says is running. Raises ProjectError."""
     running = facts.get("running")
-    if running is not None and not isinstance(running, dict):
+    if running is None:
+        return None
+
+    if not isinstance(running, dict):
         raise ProjectError("running must be an object with id and createdAt", path=path)
-    return Build(
-        _text(facts, "platform", path),
-        _text(facts, "runtimeVersion", path),
-        settings,
-        None
-        if running is None
-        else Update(
-            text_at(running, "id") or "",
-            created_at=_date(at(running, "createdAt"), path),
-        ),
-        _text(facts, "scope", path) or (settings.url if settings else None),
-        _certificate_file(path, _text(facts, "certificate", path)),
+
+    return Update(
+        _text(running, "id", path, within="running.") or "",
+        created_at=_date(running.get("createdAt"), path),
     )
 
 
@@ -113,58 +133,37 @@ def _certificate_file(path: Path, name: str | None) -> str | None:
     return certificates.pop()
 
 
-def _text(facts: Object, name: str, path: Path) -> str | None:
+def _text(facts: Object, name: str, path: Path, *, within: str = "") -> str | None:
     value = facts.get(name)
     if value is not None and not isinstance(value, str):
-        raise ProjectError(f"{name} must be a string", path=path)
+        raise ProjectError(f"{within}{name} must be a string", path=path)
+
     return value
 
 
-def _of_archive(path: Path, vendor: VendorProfile) -> Build:
+def _read_archive(path: Path, vendor: VendorProfile) -> Build:
     try:
-        found = _found(path)
+        contents = _read_contents(path)
     except BROKEN_ARCHIVE as error:
         raise ProjectError(
             f"cannot be read: {type(error).__name__}", path=path
         ) from None
-    files, platform = found.files, found.platform
-    config = _object(files, CONFIG, path)
-    manifest = _object(files, MANIFEST, path)
+
+    config = _object(contents.files, CONFIG, path)
     settings = UpdateSettings.from_config(config) if config else None
-    running = None
-    if manifest:
-        running = Update(
-            text_at(manifest, "id") or "",
-            created_at=_date(manifest.get("commitTime"), path),
-        )
-    fingerprint = files.get(FINGERPRINT, b"").decode("utf-8", "replace").strip() or None
-    version = (
-        _runtime_version(config, platform, vendor, fingerprint)
-        if config and platform
-        else None
-    )
-    scope = settings.url if settings else None
-    return Build(platform, version, settings, running, scope, found.certificate)
 
-
-def _runtime_version(
-    config: Object, platform: str, vendor: VendorProfile, fingerprint: str | None
-) -> str | None:
-    wanted = at(config, platform, "runtimeVersion") or config.get("runtimeVersion")
-    if wanted is None or isinstance(wanted, str):
-        return wanted
-    policy = text_at(wanted, "policy")
-    if policy == "fingerprint":
-        return fingerprint
-    return (
-        version_by_policy(config, platform, policy, vendor)
-        if policy in POLICIES
-        else None
+    return Build(
+        platform=contents.platform,
+        runtime_version=_runtime_version(config, contents, vendor),
+        settings=settings,
+        running=_embedded_update(contents, path),
+        scope=settings.url if settings else None,
+        certificate=contents.certificate,
     )
 
 
 @dataclass(slots=True)
-class _Found:
+class _Contents:
     """What the files of a build say about it."""
 
     platform: str | None = None
@@ -176,39 +175,94 @@ class _Found:
     @property
     def certificate(self) -> str | None:
         """The certificate of code signing: with several in the build, it is unknown which one that is."""
-        return next(iter(self.certificates)) if len(self.certificates) == 1 else None
+        if len(self.certificates) != 1:
+            return None
+
+        return next(iter(self.certificates))
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the project's native code, or None if the build has none."""
+        content = self.files.get(FINGERPRINT, b"")
+
+        return content.decode("utf-8", "replace").strip() or None
 
 
-def _found(path: Path) -> _Found:
-    found = _Found()
+def _embedded_update(contents: _Contents, path: Path) -> Update | None:
+    manifest = _object(contents.files, MANIFEST, path)
+    if not manifest:
+        return None
+
+    return Update(
+        text_at(manifest, "id") or "",
+        created_at=_date(manifest.get("commitTime"), path),
+    )
+
+
+def _runtime_version(
+    config: Object, contents: _Contents, vendor: VendorProfile
+) -> str | None:
+    """Return the runtime version that the config in a build states, or None if it is unknown."""
+    platform = contents.platform
+    if platform is None:
+        return None
+
+    version = at(config, platform, "runtimeVersion") or config.get("runtimeVersion")
+    if version is None or isinstance(version, str):
+        return version
+
+    policy = text_at(version, "policy")
+    if policy == "fingerprint":
+        return contents.fingerprint
+    if policy in POLICIES:
+        return version_by_policy(config, platform, policy, vendor)
+
+    return None
+
+
+def _read_contents(path: Path) -> _Contents:
+    contents = _Contents()
+
     for name, content in _entries(path):
         parts = PurePosixPath(name).parts
-        if parts == (_ANDROID_MANIFEST,):
-            found.platform = "android"
-        elif parts and (
-            parts[0] == "Payload"
-            or any(one.endswith(".app") for one in (*parts, path.name))
-        ):
-            found.platform = "ios"
-        if content is None or not parts:
+        if not parts:
             continue
-        if (
-            parts[-1] in (CONFIG, MANIFEST, FINGERPRINT)
-            and parts[-1] not in found.files
-        ):
-            found.files[parts[-1]] = content.read(MAX_BYTES)
+
+        if parts == (_ANDROID_MANIFEST,):
+            contents.platform = "android"
+        elif _is_in_ios_app(parts, path):
+            contents.platform = "ios"
+
+        if content is None:
+            continue
+
+        file_name = parts[-1]
+        describes_build = file_name in (CONFIG, MANIFEST, FINGERPRINT)
+        if describes_build and file_name not in contents.files:
+            contents.files[file_name] = content.read(MAX_BYTES)
         elif _is_native_configuration(parts, path):
-            found.certificates |= _certificates(content.read(MAX_BYTES))
-    return found
+            contents.certificates |= _certificates(content.read(MAX_BYTES))
+
+    return contents
+
+
+def _is_in_ios_app(parts: tuple[str, ...], path: Path) -> bool:
+    """Return whether a file is in an .ipa (below ``Payload``) or in an .app, which may be the build itself."""
+    if parts[0] == "Payload" or path.name.endswith(".app"):
+        return True
+
+    return any(part.endswith(".app") for part in parts)
 
 
 def _is_native_configuration(parts: tuple[str, ...], path: Path) -> bool:
     """Return whether a file is the app's own manifest or property list, not that of a library within the app."""
     if parts == (_ANDROID_MANIFEST,):
         return True
-    *holders, name = parts
-    holder = holders[-1] if holders else path.name
-    return name.endswith(".plist") and holder.endswith(".app")
+
+    *directories, name = parts
+    directory = directories[-1] if directories else path.name
+
+    return name.endswith(".plist") and directory.endswith(".app")
 
 
 def _certificates(content: bytes) -> set[str]:
@@ -216,11 +270,14 @@ def _certificates(content: bytes) -> set[str]:
 
     Android's binary manifests have strings in UTF-8 or UTF-16: without the zero bytes, ASCII is the same in both.
     """
-    bodies = (
-        re.sub(rb"&#[^;]*;|\s", b"", match[1])
-        for match in _PEM.finditer(content.replace(b"\0", b""))
-    )
-    return {_pem(body.decode("ascii")) for body in bodies if _is_base64(body)}
+    certificates: set[str] = set()
+
+    for match in _PEM.finditer(content.replace(b"\0", b"")):
+        body = re.sub(rb"&#[^;]*;|\s", b"", match[1])
+        if _is_base64(body):
+            certificates.add(_pem(body.decode("ascii")))
+
+    return certificates
 
 
 def _is_base64(body: bytes) -> bool:
@@ -231,10 +288,10 @@ def _is_base64(body: bytes) -> bool:
 
 
 def _pem(body: str) -> str:
-    lines = (body[start : start + _LINE] for start in range(0, len(body), _LINE))
-    return "\n".join(
-        ["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""]
-    )
+    starts = range(0, len(body), _LINE_LENGTH)
+    lines = [body[start : start + _LINE_LENGTH] for start in starts]
+
+    return "\n".join([_BEGIN, *lines, _END, ""])
 
 
 def _entries(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
@@ -242,6 +299,7 @@ def _entries(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
     if path.is_dir():
         yield from _in_directory(path)
         return
+
     with open_file(path) as content:
         if zipfile.is_zipfile(content):
             yield from _in_zip(content)
@@ -256,8 +314,10 @@ def _in_directory(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
         )
 
     for directory, names, files in os.walk(path, onerror=refuse):
+        # The same order on each machine.
         names.sort()
-        for file in (Path(directory, name) for name in sorted(files)):
+        for name in sorted(files):
+            file = Path(directory, name)
             if file.is_file() and not file.is_symlink():
                 with open_file(file) as content:
                     yield file.relative_to(path).as_posix(), content
@@ -273,6 +333,7 @@ def _in_zip(content: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
 def _in_tar(content: IO[bytes], path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
     content.seek(0)
     size = 0
+
     with tarfile.open(fileobj=content) as archive:
         for member in archive:
             size += member.size
@@ -281,19 +342,22 @@ def _in_tar(content: IO[bytes], path: Path) -> Iterator[tuple[str, IO[bytes] | N
                     f"has more than {MAX_UNPACKED_BYTES // 1024**3} GB of content",
                     path=path,
                 )
+
             yield member.name, archive.extractfile(member) if member.isfile() else None
 
 
-def _object(found: dict[str, bytes], name: str, path: Path) -> Object:
-    if name not in found:
+def _object(files: dict[str, bytes], name: str, path: Path) -> Object:
+    if name not in files:
         return {}
+
     try:
-        value = cast("Json", json.loads(found[name]))
+        value = cast("Json", json.loads(files[name]))
     except (ValueError, RecursionError):
         raise ProjectError(
             f"contains an {name} that is not valid JSON", path=path
         ) from None
-    return object_at({"": value}, "")
+
+    return value if isinstance(value, dict) else {}
 
 
 def _date(value: Json, path: Path) -> datetime | None:
