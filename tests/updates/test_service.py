@@ -508,3 +508,13 @@ def test_the_adapter_writes_what_it_reads_of_a_crash() -> None:
     request = UpdateRequest("ios", "1.0", fatal_error="x", failed_update_ids=("a", "b"))
 
     assert protocol.read_request(protocol.request_headers(request)) == request
+
+
+def test_an_error_of_several_lines_is_sent_on_one(
+    service: DeviceUpdateService, http: httpx.Client
+) -> None:
+    request = UpdateRequest("ios", "1.0", fatal_error="no bundle:\r\n  offline")
+
+    http.get(service.url, headers=published_protocol_v1().request_headers(request))
+
+    assert service.requests[0].fatal_error == "no bundle: offline"

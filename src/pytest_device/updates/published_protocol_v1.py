@@ -13,7 +13,13 @@ from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
-from pytest_device.updates.multipart import PARTS, Part, parts_of, refuse, whole_of
+from pytest_device.updates.multipart import (
+    MULTIPART,
+    Part,
+    decode_multipart,
+    encode_multipart,
+    refuse,
+)
 from pytest_device.updates.protocol import (
     Answer,
     Reply,
@@ -46,6 +52,7 @@ _JSON: Final = "application/json"
 _DEFAULT_KEY: Final = "root"
 _OK: Final = 200
 _NO_CONTENT: Final = 204
+_NOT_ACCEPTABLE: Final = 406
 
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
@@ -64,7 +71,7 @@ class PublishedProtocolV1:
 
     def request_headers(self, request: UpdateRequest) -> dict[str, str]:
         """Return the request headers that an app sends."""
-        own = {
+        values = {
             "protocol-version": "1",
             "platform": request.platform,
             "runtime-version": request.runtime_version,
@@ -72,38 +79,47 @@ class PublishedProtocolV1:
             "current-update-id": request.current_update_id,
             "embedded-update-id": request.embedded_update_id,
             "expect-signature": request.keyid and _serialized(request.keyid),
-            "fatal-error": request.fatal_error[:_MAX_ERROR],
+            # A header has one line; messages of crashes have several.
+            "fatal-error": " ".join(request.fatal_error.split())[:_MAX_ERROR],
             "recent-failed-update-ids": _listed(request.failed_update_ids),
         }
-        accepted = f"{PARTS}, {_JSON};q=0.9" if request.takes_parts else _JSON
-        return {
-            "accept": accepted,
-            **{self._name(name): value for name, value in own.items() if value},
+        headers = {
+            "accept": f"{MULTIPART}, {_JSON};q=0.9" if request.takes_parts else _JSON
         }
+        for name, value in values.items():
+            if value:
+                headers[self._name(name)] = value
+
+        return headers
 
     def read_request(self, headers: Mapping[str, str]) -> UpdateRequest:
         """Parse an app's request headers."""
         version = self._required(headers, "protocol-version")
         if version != "1":
             refuse(f"{self._name('protocol-version')} is {version!r}, must be 1")
+
         platform = self._required(headers, "platform")
         if platform not in ("ios", "android"):
             refuse(f"{self._name('platform')} is {platform!r}, must be ios or android")
-        expected = headers.get(self._name("expect-signature"))
+
+        expected_signature = headers.get(self._name("expect-signature"))
+        keyid = None
+        if expected_signature is not None:
+            keyid = _text(_dictionary(expected_signature), "keyid", _DEFAULT_KEY)
+
+        fatal_error = headers.get(self._name("fatal-error"), "")
+        failed_updates = headers.get(self._name("recent-failed-update-ids"), "")
+
         return UpdateRequest(
             platform,
             self._required(headers, "runtime-version"),
             headers.get(self._name("channel-name")),
             headers.get(self._name("current-update-id")),
             headers.get(self._name("embedded-update-id")),
-            None
-            if expected is None
-            else _text(_dictionary(expected), "keyid", _DEFAULT_KEY),
+            keyid,
             takes_parts=_takes_parts(headers.get("accept", "*/*")),
-            fatal_error=_in_utf8(headers.get(self._name("fatal-error"), "")),
-            failed_update_ids=_texts(
-                headers.get(self._name("recent-failed-update-ids"), "")
-            ),
+            fatal_error=_in_utf8(fatal_error),
+            failed_update_ids=_texts(failed_updates),
         )
 
     def write_reply(self, answer: Answer, request: UpdateRequest, sign: Sign) -> Reply:
@@ -114,29 +130,38 @@ class PublishedProtocolV1:
             "cache-control": "private, max-age=0",
         }
         if not request.takes_parts:
+            # Both are directives, which have no form outside of a multipart reply.
             if answer is None:
                 return Reply(_NO_CONTENT, headers, b"")
             if isinstance(answer, ServedRollBack):
-                return Reply(406, headers, b"")
+                return Reply(_NOT_ACCEPTABLE, headers, b"")
+
         name, content = _content(answer)
         body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+        part_headers = {"content-type": _JSON}
         signature = sign(body) if request.keyid else None
-        signed = (
-            {self._name("signature"): signature_header(signature, request.keyid or "")}
-            if signature
-            else {}
-        )
+        if signature and request.keyid:
+            header = signature_header(signature, request.keyid)
+            part_headers[self._name("signature")] = header
+
         if not request.takes_parts:
-            return Reply(_OK, {**headers, **signed, "content-type": _JSON}, body)
-        kind, whole = whole_of(Part(name, {"content-type": _JSON, **signed}, body))
-        return Reply(_OK, {**headers, "content-type": kind}, whole)
+            return Reply(_OK, {**headers, **part_headers}, body)
+
+        content_type, whole_body = encode_multipart(Part(name, part_headers, body))
+
+        return Reply(_OK, {**headers, "content-type": content_type}, whole_body)
 
     def read_reply(
         self, reply: Reply, request: UpdateRequest, certificate: str | None = None
     ) -> Offer:
-        """Parse the service's reply with the state of its signature; a badly signed directive is refused."""
+        """Parse the service's reply.
+
+        An update has the state of its signature, and the caller decides; a directive has no field for one, so that it
+        is refused if a certificate is given and its signature is not valid.
+        """
         if reply.status == _NO_CONTENT or (reply.status == _OK and not reply.body):
             return Offer()
+
         if reply.status != _OK:
             refuse(f"the update service returned {reply.status} (expected 200)")
         if len(reply.body) > MAX_BYTES:
@@ -147,12 +172,14 @@ class PublishedProtocolV1:
         version = reply.headers.get(self._name("protocol-version"))
         if version not in ("0", "1"):
             refuse(f"the reply has the protocol version {version!r}, must be 1")
-        for part in parts_of(reply):
+
+        for part in decode_multipart(reply):
             signature = self._signature(part, request, certificate)
             if part.name == "manifest":
                 return Offer(_update(_object(part.body), request, signature))
             if part.name == "directive":
                 return _directive(_object(part.body), signature, certificate)
+
         return Offer()
 
     def _signature(
@@ -166,26 +193,29 @@ class PublishedProtocolV1:
 
         try:
             fields = _dictionary(header)
-            named = (
-                _text(fields, "keyid", _DEFAULT_KEY),
-                _text(fields, "alg", ALGORITHM),
-            )
-            if named != (request.keyid or _DEFAULT_KEY, ALGORITHM):
+            if _text(fields, "keyid", _DEFAULT_KEY) != (request.keyid or _DEFAULT_KEY):
                 return Signature.invalid(certificate)
+            if _text(fields, "alg", ALGORITHM) != ALGORITHM:
+                return Signature.invalid(certificate)
+
             verify(part.body, _text(fields, "sig", ""), certificate)
         except CertificateError:
+            # A mistake of the test, not a property of the reply.
             raise
         except UpdateError:
             return Signature.invalid(certificate)
+
         return Signature.valid(certificate)
 
     def _name(self, name: str) -> str:
         return self._profile.header(name)
 
     def _required(self, headers: Mapping[str, str], name: str) -> str:
-        return headers.get(self._name(name)) or refuse(
-            f"the header {self._name(name)} is missing"
-        )
+        value = headers.get(self._name(name))
+        if not value:
+            refuse(f"the header {self._name(name)} is missing")
+
+        return value
 
 
 def published_protocol_v1(vendor: VendorProfile | str = VENDOR) -> PublishedProtocolV1:
@@ -194,8 +224,13 @@ def published_protocol_v1(vendor: VendorProfile | str = VENDOR) -> PublishedProt
 
 
 def _takes_parts(accept: str) -> bool:
-    kinds = {one.partition(";")[0].strip().lower() for one in accept.split(",")}
-    return bool(kinds & {PARTS, "multipart/*", "*/*"})
+    """Return whether an ``Accept`` header includes multipart replies; weights are ignored."""
+    for media_range in accept.split(","):
+        media_type, _, _ = media_range.partition(";")
+        if media_type.strip().lower() in {MULTIPART, "multipart/*", "*/*"}:
+            return True
+
+    return False
 
 
 def _serialized(keyid: str, *, sig: str | bool = True) -> str:
@@ -242,25 +277,30 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _texts(value: str) -> tuple[str, ...]:
     """Return the strings in a structured field that is a list of them."""
-    found = cast("list[Any]", _parsed(value, "list")) if value else []
-    texts = tuple(item[0] for item in found)
+    if not value:
+        return ()
+
+    items = cast("list[Any]", _parsed(value, "list"))
+    texts = tuple(text for text, _parameters in items)
     if not all(isinstance(text, str) for text in texts):
         refuse("the items of a structured field must be strings")
+
     return texts
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
     if name not in fields:
         return default
-    value = fields[name][0]
-    return (
-        value
-        if isinstance(value, str)
-        else refuse(f"{name} in a structured field must be a string")
-    )
+
+    value, _parameters = fields[name]
+    if not isinstance(value, str):
+        refuse(f"{name} in a structured field must be a string")
+
+    return value
 
 
 def _content(answer: Answer) -> tuple[str, dict[str, object]]:
+    """Return the name of the part for an answer, and its JSON object."""
     match answer:
         case None:
             return "directive", {"type": "noUpdateAvailable"}
@@ -275,52 +315,51 @@ def _content(answer: Answer) -> tuple[str, dict[str, object]]:
                 "createdAt": _stamp(answer.created_at),
                 "runtimeVersion": answer.runtime_version,
                 "launchAsset": _asset_object(answer.launch_asset),
-                "assets": [_asset_object(one) for one in answer.assets],
+                "assets": [_asset_object(asset) for asset in answer.assets],
                 "metadata": dict(answer.metadata),
                 "extra": dict(answer.extra),
             }
 
 
 def _stamp(time: datetime) -> str:
-    return (
-        in_utc(time)
-        .astimezone(UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+    text = in_utc(time).astimezone(UTC).isoformat(timespec="milliseconds")
+
+    return text.replace("+00:00", "Z")
 
 
 def _asset_object(asset: ServedAsset) -> dict[str, str]:
-    known = {
+    fields = {
         "hash": asset.hash,
         "key": asset.key,
         "contentType": asset.content_type,
         "url": asset.url,
     }
-    return known | ({"fileExtension": f".{asset.extension}"} if asset.extension else {})
+    if asset.extension:
+        fields["fileExtension"] = f".{asset.extension}"
+
+    return fields
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        found: object = json.loads(body)
+        value: object = json.loads(body)
     except (ValueError, RecursionError):
-        found = None
-    return (
-        cast("Mapping[str, Any]", found)
-        if isinstance(found, dict)
-        else refuse("a part is not a JSON object")
-    )
+        value = None
+
+    if not isinstance(value, dict):
+        refuse("a part is not a JSON object")
+
+    return cast("Mapping[str, Any]", value)
 
 
 def _field(
     fields: Mapping[str, Any], name: str, kind: type[Any], *, where: str = ""
 ) -> Any:
     value = fields.get(name)
-    return (
-        value
-        if isinstance(value, kind)
-        else refuse(f"{where}{name} must be of type {kind.__name__}")
-    )
+    if not isinstance(value, kind):
+        refuse(f"{where}{name} must be of type {kind.__name__}")
+
+    return value
 
 
 def _update(
@@ -331,17 +370,20 @@ def _update(
         canonical = str(uuid.UUID(identifier))
     except ValueError:
         refuse("id must be a UUID")
+
     for name in ("metadata", "extra"):
         if name in manifest:
             _field(manifest, name, dict)
+
     files = [_field(manifest, "launchAsset", dict), *_field(manifest, "assets", list)]
+
     return Update(
         canonical,
         _field(manifest, "runtimeVersion", str),
         request.platform,
         _date(_field(manifest, "createdAt", str)),
         request.scope,
-        tuple(map(_asset, files)),
+        tuple(_asset(file) for file in files),
         signature,
         manifest,
     )
@@ -350,15 +392,14 @@ def _update(
 def _asset(fields: object) -> Asset:
     if not isinstance(fields, dict):
         refuse("an asset must be an object")
-    known = cast("Mapping[str, Any]", fields)
-    for name in ("url", "contentType"):
-        _field(known, name, str, where="an asset's ")
-    stated = (
-        None
-        if known.get("hash") is None
-        else _field(known, "hash", str, where="an asset's ")
-    )
-    return Asset(_field(known, "key", str, where="an asset's "), stated)
+
+    asset = cast("Mapping[str, Any]", fields)
+    for name in ("key", "url", "contentType"):
+        _field(asset, name, str, where="an asset's ")
+    if asset.get("hash") is not None:
+        _field(asset, "hash", str, where="an asset's ")
+
+    return Asset(asset["key"], asset.get("hash"))
 
 
 def _directive(
@@ -369,6 +410,7 @@ def _directive(
         raise UpdateError(
             f"the signature of a directive is {state}", code=f"signature_{state}"
         )
+
     kind = _field(fields, "type", str)
     if kind == "noUpdateAvailable":
         return Offer()
@@ -377,11 +419,10 @@ def _directive(
             f"the directive {kind!r} is not in version 1 of the protocol",
             code="not_specified",
         )
-    return Offer(
-        roll_back_at=_date(
-            _field(_field(fields, "parameters", dict), "commitTime", str)
-        )
-    )
+
+    parameters = _field(fields, "parameters", dict)
+
+    return Offer(roll_back_at=_date(_field(parameters, "commitTime", str)))
 
 
 def _date(text: str) -> datetime:
