@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pytest_device.updates import (
-    NULL_RULES,
     Constants,
     LaunchModel,
     Mode,
@@ -143,7 +142,7 @@ BREAKING: Mapping[str, tuple[Mapping[str, Any], Mode]] = {
 }
 
 
-@pytest.mark.parametrize("rule", NULL_RULES)
+@pytest.mark.parametrize("rule", BREAKING)
 def test_a_violated_rule_of_the_constants_is_reported(rule: str) -> None:
     change, mode = BREAKING[rule]
 

@@ -19,7 +19,6 @@ from pytest_device.updates.signing import generate_code_signing as generate_code
 from pytest_device.updates.signing import sign as sign
 from pytest_device.updates.signing import validate_certificate as validate_certificate
 from pytest_device.updates.signing import verify as verify
-from pytest_device.updates.snapshots import NULL_RULES as NULL_RULES
 from pytest_device.updates.snapshots import Constants as Constants
 from pytest_device.updates.snapshots import UpdatesState as UpdatesState
 from pytest_device.updates.snapshots import broken_rules as broken_rules

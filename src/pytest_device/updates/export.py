@@ -7,7 +7,6 @@ import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,12 @@ METADATA: Final = "metadata.json"
 PLATFORMS: Final = ("ios", "android")
 MAX_FILES: Final = 20_000
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
+_CODE_TYPES: Final = {
+    "hbc": "application/javascript",
+    "bundle": "application/javascript",
+    "js": "application/javascript",
+}
+"""Content types by extension, where those of the platform differ or are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +42,28 @@ class ExportedFile:
     @property
     def hash(self) -> str | None:
         """SHA-256 in the form used by manifests: base64url without padding."""
-        return (
-            None
-            if self.sha256 is None
-            else base64.urlsafe_b64encode(self.sha256).rstrip(b"=").decode("ascii")
-        )
+        if self.sha256 is None:
+            return None
+
+        return base64.urlsafe_b64encode(self.sha256).rstrip(b"=").decode("ascii")
 
     @property
     def content_type(self) -> str:
-        known = {
-            "hbc": "application/javascript",
-            "bundle": "application/javascript",
-            "js": "application/javascript",
-        }
-        guessed = mimetypes.guess_type(f"x.{self.extension}")[0]
-        return known.get(self.extension) or guessed or "application/octet-stream"
+        if self.extension in _CODE_TYPES:
+            return _CODE_TYPES[self.extension]
+
+        guessed_type, _ = mimetypes.guess_type(f"x.{self.extension}")
+
+        return guessed_type or "application/octet-stream"
 
     def asset(self) -> Asset:
         """Return the file as an asset; an asset is named by its MD5, so a mismatch reveals a changed file."""
         if self.sha256 is None:
             return Asset(self.key, present=False)
+
         if _MD5.fullmatch(self.path.name) and self.md5 != self.path.name:
             return Asset(self.key, f"md5 {self.path.name}", f"md5 {self.md5}", True)
+
         return Asset(self.key, self.hash, self.hash, True)
 
 
@@ -83,22 +88,25 @@ class Export:
         signature: Signature | None = None,
         created_at: datetime | None = None,
     ) -> Update:
-        """Return the update that publishing this export creates."""
+        """Return the update that publishing this export creates.
+
+        Its ID is derived from what is published and when, so that a test that publishes again gets another update.
+        """
         created_at = created_at or self.created_at
-        hashes = " ".join(one.hash or "" for one in self.files)
+        hashes = " ".join(file.hash or "" for file in self.files)
         identifier = uuid.uuid5(
             uuid.NAMESPACE_OID,
             f"{self.platform} {runtime_version} {created_at} {hashes}",
         )
-        assets = tuple(one.asset() for one in self.files)
+
         return Update(
             str(identifier),
             runtime_version,
             self.platform,
             created_at,
             scope,
-            assets,
-            signature,
+            assets=tuple(file.asset() for file in self.files),
+            signature=signature,
         )
 
 
@@ -113,38 +121,44 @@ def read_export(directory: Path) -> dict[str, Export]:
             f"has no {METADATA}: give the directory that an export wrote",
             path=directory,
         ) from None
-    parts = object_at(document.object, "fileMetadata")
-    found: dict[str, Export] = {
-        one: _export(directory, one, parts[one], modified)
-        for one in PLATFORMS
-        if one in parts
-    }
-    if not found:
+
+    file_metadata = object_at(document.object, "fileMetadata")
+    exports: dict[str, Export] = {}
+    for platform in PLATFORMS:
+        if platform in file_metadata:
+            metadata = file_metadata[platform]
+            exports[platform] = _read_platform(directory, platform, metadata, modified)
+    if not exports:
         raise ProjectError("has no fileMetadata for ios or android", path=path)
-    return found
+
+    return exports
 
 
-def _export(directory: Path, platform: str, part: Json, created_at: datetime) -> Export:
-    assets = at(part, "assets")
+def _read_platform(
+    directory: Path, platform: str, metadata: Json, created_at: datetime
+) -> Export:
+    assets = at(metadata, "assets")
     if not isinstance(assets, list) or len(assets) > MAX_FILES:
-        raise ProjectError(f"fileMetadata.{platform}.assets must be an array of at most {MAX_FILES}",
-                           path=directory / METADATA)  # fmt: skip
-    bundle = _file(directory, text_at(part, "bundle"), None)
-    # Several modules may use the same file.
-    named = {text_at(one, "path"): text_at(one, "ext") for one in assets}
-    return Export(
-        platform,
-        created_at,
-        bundle,
-        tuple(_file(directory, *one) for one in named.items()),
-    )
+        raise ProjectError(
+            f"fileMetadata.{platform}.assets must be an array of at most {MAX_FILES}",
+            path=directory / METADATA,
+        )
+
+    bundle = _file(directory, text_at(metadata, "bundle"), None)
+    # By path, as several modules may use the same file.
+    extensions = {text_at(asset, "path"): text_at(asset, "ext") for asset in assets}
+    files = [_file(directory, name, ext) for name, ext in extensions.items()]
+
+    return Export(platform, created_at, bundle, tuple(files))
 
 
 def _file(directory: Path, name: str | None, extension: str | None) -> ExportedFile:
     if not name:
         raise ProjectError("names a file without a path", path=directory / METADATA)
+
     path = directory / name
     suffix = (extension or path.suffix).lstrip(".")
+
     try:
         if "\0" in name or not path.resolve().is_relative_to(directory.resolve()):
             raise ProjectError(
@@ -153,17 +167,21 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
             )
         if not path.is_file():
             return ExportedFile(path, path.name, suffix, None, None)
+
         with open_file(path) as content:
             sha256 = hashlib.file_digest(content, "sha256")
             content.seek(0)
-            md5 = hashlib.file_digest(
-                content, partial(hashlib.md5, usedforsecurity=False)
-            )
-    # RuntimeError: a loop of links, before Python 3.13.
-    except (
-        OSError,
-        RuntimeError,
-    ) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise ProjectError(f"cannot be read: {reason or error}", path=path) from None
+            md5 = hashlib.file_digest(content, _new_md5)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ProjectError(f"cannot be read: {reason}", path=path) from None
+    except RuntimeError as error:
+        # A loop of links, before Python 3.13.
+        raise ProjectError(f"cannot be read: {error}", path=path) from None
+
     return ExportedFile(path, path.name, suffix, sha256.digest(), md5.hexdigest())
+
+
+def _new_md5() -> "hashlib._Hash":
+    """Return a new MD5, also on systems that forbid it for security: here it is only a name."""
+    return hashlib.md5(usedforsecurity=False)

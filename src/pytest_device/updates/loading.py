@@ -1,10 +1,10 @@
 """Check whether a build will load an update."""
 
 from collections.abc import Iterator
-from typing import Final, cast
+from typing import cast
 
 from pytest_device.errors import ConfigError, hides_frames
-from pytest_device.updates.settings import problem_of
+from pytest_device.updates.settings import DisabledReason, problem_of
 from pytest_device.updates.signing import have_same_key
 from pytest_device.updates.values import (
     Asset,
@@ -21,24 +21,42 @@ __tracebackhide__ = hides_frames
 
 
 def will_load(update: Update, build: Build) -> Verdict:
-    """Return whether a build will load an update; ``ok`` is None if only unknown facts stand against it.
+    """Return whether a build will load an update, with every reason against it.
 
-    Raises ConfigError for values of other types.
+    ``ok`` is False if one of the checks fails, and None if none fails but facts for one are missing.
+
+    >>> embedded = Update("e", created_at="2026-01-01")
+    >>> build = Build("ios", "1.0", UpdateSettings(url="https://u.example"), embedded, "app")
+    >>> update = Update("u", "2.0", "ios", "2026-02-01", "app", assets=[])
+    >>> will_load(update, build).reasons[0].detail
+    "the runtime version of the update is '2.0', that of the build '1.0'"
+
+    Raises:
+        ConfigError: The values are of other types.
     """
     for value, kind in ((cast("object", update), Update), (build, Build)):
         if not isinstance(value, kind):
             raise ConfigError(
                 f"will_load takes an Update and a Build, not a value of type {type(value).__name__}"
             )
-    reasons = [*_settings(build), *_sameness(update, build), *_signature(update, build), *asset_reasons(update),
-               *_age(update, build)]  # fmt: skip
-    if any(one.code is not Code.UNKNOWN for one in reasons):
+
+    reasons = [
+        *_settings(build),
+        *_sameness(update, build),
+        *_signature(update, build),
+        *asset_reasons(update),
+        *_age(update, build),
+    ]
+    if any(reason.code is not Code.UNKNOWN for reason in reasons):
         return Verdict(False, reasons)
-    return Verdict(None if reasons else True, reasons)
+    if reasons:
+        return Verdict(None, reasons)
+
+    return Verdict(True, reasons)
 
 
-def _unknown(what: str) -> Reason:
-    return Reason(Code.UNKNOWN, f"missing information: {what}")
+def _unknown(fact: str) -> Reason:
+    return Reason(Code.UNKNOWN, f"missing information: {fact}")
 
 
 def _settings(build: Build) -> Iterator[Reason]:
@@ -47,41 +65,49 @@ def _settings(build: Build) -> Iterator[Reason]:
     if settings is None:
         yield _unknown("the settings of the build")
         return
+
     problem = problem_of(settings.url)
-    if problem:
-        shown = (
-            "updates.url is missing"
-            if settings.url is None
-            else "updates.url must be a URL with http or https"
-        )
-        yield Reason(Code(problem.value), shown)
-    reason = settings.disabled_reason
-    if (reason or not settings.enabled) and (reason is None or reason != problem):
-        yield Reason(
-            Code.DISABLED,
-            f"updates are off in the build: {reason or 'updates.enabled is false'}",
-        )
+    if problem is DisabledReason.URL_MISSING:
+        yield Reason(Code.URL_MISSING, "updates.url is missing")
+    elif problem is DisabledReason.URL_INVALID:
+        yield Reason(Code.URL_INVALID, "updates.url must be a URL with http or https")
+
+    if settings.disabled_reason is None:
+        if not settings.enabled:
+            yield _disabled("updates.enabled is false")
+    elif settings.disabled_reason != problem:
+        yield _disabled(settings.disabled_reason)
 
 
-_SAME: Final = (
-    ("platform", "platform", Code.PLATFORM),
-    ("runtime_version", "runtime version", Code.RUNTIME_VERSION),
-    ("scope", "scope", Code.SCOPE),
-)
+def _disabled(cause: str) -> Reason:
+    return Reason(Code.DISABLED, f"updates are off in the build: {cause}")
 
 
 def _sameness(update: Update, build: Build) -> Iterator[Reason]:
-    for name, what, code in _SAME:
-        ours: str | None = getattr(update, name)
-        theirs: str | None = getattr(build, name)
-        for value, owner in ((ours, "update"), (theirs, "build")):
-            if not value:
-                yield _unknown(f"the {what} of the {owner}")
-        if ours and theirs and ours != theirs:
-            yield Reason(
-                code,
-                f"the {what} of the update is {ours!r}, that of the build {theirs!r}",
-            )
+    """Yield the reasons from what an update and a build must have in common."""
+    yield from _compared("platform", update.platform, build.platform, Code.PLATFORM)
+    yield from _compared(
+        "runtime version",
+        update.runtime_version,
+        build.runtime_version,
+        Code.RUNTIME_VERSION,
+    )
+    yield from _compared("scope", update.scope, build.scope, Code.SCOPE)
+
+
+def _compared(
+    label: str, of_update: str | None, of_build: str | None, code: Code
+) -> Iterator[Reason]:
+    if not of_update:
+        yield _unknown(f"the {label} of the update")
+    if not of_build:
+        yield _unknown(f"the {label} of the build")
+
+    if of_update and of_build and of_update != of_build:
+        yield Reason(
+            code,
+            f"the {label} of the update is {of_update!r}, that of the build {of_build!r}",
+        )
 
 
 def _signature(update: Update, build: Build) -> Iterator[Reason]:
@@ -134,7 +160,9 @@ def asset_reasons(update: Update) -> Iterator[Reason]:
     """Yield what is wrong with the files of an update."""
     if update.assets is None:
         yield _unknown("the assets of the update")
-    for asset in update.assets or ():
+        return
+
+    for asset in update.assets:
         yield from _asset(asset)
 
 
@@ -158,11 +186,10 @@ def _age(update: Update, build: Build) -> Iterator[Reason]:
         yield _unknown("the update that the build runs")
     elif running.id and running.id == update.id:
         yield Reason(Code.NOT_NEWER, "the build runs this update already")
-    elif update.created_at is None or running.created_at is None:
-        yield _unknown(
-            "the creation time of "
-            + ("the update" if update.created_at is None else "the running update")
-        )
+    elif update.created_at is None:
+        yield _unknown("the creation time of the update")
+    elif running.created_at is None:
+        yield _unknown("the creation time of the running update")
     elif in_utc(update.created_at) <= in_utc(running.created_at):
         shown = in_utc(running.created_at).isoformat()
         yield Reason(

@@ -40,47 +40,57 @@ class UpdateSettings(Updates):
     def from_config(
         cls, config: Mapping[str, object], *, sdk: int | None = None
     ) -> Self:
-        """Read the settings from an app config. Raises ProjectError listing every invalid property.
+        """Read the settings from an app config.
 
-        ``sdk`` selects the reference for the defaults (default: the config's ``sdkVersion``).
+        >>> UpdateSettings.from_config({"updates": {}}).disabled_reason
+        <DisabledReason.URL_MISSING: 'url_missing'>
+
+        Args:
+            config: The app config, without its top-level key.
+            sdk: The major version whose reference has the defaults (default: that of the config's ``sdkVersion``).
+
+        Raises:
+            ProjectError: A property is invalid; lists all of them.
+            ConfigError: The config is not a mapping, or a request header is not a string.
         """
         if not isinstance(cast("object", config), Mapping):
             raise ConfigError(f"config must be a mapping, not {type(config).__name__}")
-        given = cast("Object", dict(config))
-        section = given.get("updates")
+
+        app_config = cast("Object", dict(config))
+        section = app_config.get("updates")
         url = text_at(section, "url")
-        # An invalid URL only disables updates.
+        # Invalid keys are errors, but an invalid URL only disables updates ("Updates library", isEnabled).
         if isinstance(section, dict) and url is not None:
             section = {name: value for name, value in section.items() if name != "url"}
-        found = typed_config(
-            {"updates": section}, sdk or _major(given) or NEWEST_SDK
-        ).updates
-        _check_headers(found.request_headers)
-        settings = replace(
-            cls(**{one.name: getattr(found, one.name) for one in fields(found)}),
-            url=url,
-        )
-        reason = None if found.enabled else DisabledReason.CONFIGURATION
-        reason = reason or problem_of(settings.url)
-        return (
-            settings.without(reason, enabled=at(section, "enabled") is True)
-            if reason
-            else settings
-        )
+
+        sdk = sdk or _major(app_config) or NEWEST_SDK
+        updates = typed_config({"updates": section}, sdk).updates
+        _check_headers(updates.request_headers)
+        values = {field.name: getattr(updates, field.name) for field in fields(updates)}
+        settings = cls(**values | {"url": url})
+
+        if not settings.enabled:
+            return settings.without(DisabledReason.CONFIGURATION)
+
+        problem = problem_of(url)
+        if problem is None:
+            return settings
+
+        return settings.without(problem, enabled=at(section, "enabled") is True)
 
     @classmethod
     def from_project(cls, project: Project, platform: str) -> Self:
         """Read the settings of a project's builds for a platform. Raises ProjectError."""
         if platform not in ("ios", "android"):
             raise ConfigError(f"platform {platform!r} must be ios or android")
+
         config = project.effective(platform)
         settings = cls.from_config(config, sdk=project.sdk_major)
-        if (
-            settings.disabled_reason
-            or config.get("runtimeVersion")
-            or project.sdk_version
-        ):
+        if settings.disabled_reason:
             return settings
+        if config.get("runtimeVersion") or project.sdk_version:
+            return settings
+
         return settings.without(
             DisabledReason.NO_RUNTIME_VERSION,
             enabled=at(config, "updates", "enabled") is True,
@@ -93,21 +103,36 @@ class UpdateSettings(Updates):
 
 @cache
 def problem_of(url: str | None) -> DisabledReason | None:
-    """Validate the URL of an update service; return the problem, or None."""
+    """Validate the URL of an update service; return the problem, or None.
+
+    Cached, since the launch model asks in each of its steps.
+    """
     if not url:
         return DisabledReason.URL_MISSING
-    return None if is_http_url(url) else DisabledReason.URL_INVALID
+    if not is_http_url(url):
+        return DisabledReason.URL_INVALID
+
+    return None
 
 
 def _major(config: Object) -> int | None:
-    major = str(at(config, "sdkVersion") or "").partition(".")[0]
+    major, _, _ = str(at(config, "sdkVersion") or "").partition(".")
+
     return int(major) if major.isdecimal() else None
 
 
 def _check_headers(headers: Mapping[str, object] | None) -> None:
-    if wrong := [
-        name for name, value in (headers or {}).items() if not isinstance(value, str)
-    ]:
+    """Check the values of headers: the reference of the config only says that they are an object.
+
+    The error names the headers and leaves out their values, which may be credentials.
+    """
+    if headers is None:
+        return
+
+    wrong = [
+        repr(name) for name, value in headers.items() if not isinstance(value, str)
+    ]
+    if wrong:
         raise ConfigError(
-            f"updates.requestHeaders must have string values: {', '.join(map(repr, wrong))}"
+            f"updates.requestHeaders must have string values: {', '.join(wrong)}"
         )

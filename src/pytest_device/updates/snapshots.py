@@ -1,11 +1,10 @@
 """Constants and state of the updates library, as reported by an app or predicted by the model."""
 
-import re
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Final, Self, cast
 
 from pytest_device.errors import hides_frames
@@ -14,15 +13,24 @@ from pytest_device.updates.values import Mode, UpdateError, moment_of
 
 __tracebackhide__ = hides_frames
 
-_TEXT: Final = (str, type(None))
-_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "channel": _TEXT, "check_automatically": _TEXT, "emergency_launch_reason": _TEXT, "runtime_version": _TEXT,
-    "update_id": _TEXT, "created_at": (str, int, float, datetime, type(None)),
-    "launch_duration": (int, float, type(None)),
-    "manifest": (Mapping,), "currently_running": (Mapping,),
-    **dict.fromkeys(("is_embedded_launch", "is_emergency_launch", "is_enabled"), (bool,)),
-    **dict.fromkeys(("is_update_available", "is_update_pending"), (bool,)),
-}  # fmt: skip
+_TEXT: Final = (str, NoneType)
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "channel": _TEXT,
+    "check_automatically": _TEXT,
+    "created_at": (str, int, float, datetime, NoneType),
+    "currently_running": (Mapping,),
+    "emergency_launch_reason": _TEXT,
+    "is_embedded_launch": (bool,),
+    "is_emergency_launch": (bool,),
+    "is_enabled": (bool,),
+    "is_update_available": (bool,),
+    "is_update_pending": (bool,),
+    "launch_duration": (int, float, NoneType),
+    "manifest": (Mapping,),
+    "runtime_version": _TEXT,
+    "update_id": _TEXT,
+}
+"""Types of the values that an app may report; other names may have any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +45,21 @@ class _Snapshot:
                 f"an app reports an object, not {type(reported).__name__}",
                 code="malformed",
             )
-        names = {
-            _reported(one.name): one.name for one in fields(cls) if one.name != "extra"
+
+        attributes = {
+            _in_camel_case(field.name): field.name
+            for field in fields(cls)
+            if field.name != "extra"
         }
-        values: dict[str, Any] = {ours: _checked(name, ours, reported[name]) for name, ours in names.items()
-                                  if name in reported}  # fmt: skip
-        extra = {name: value for name, value in reported.items() if name not in names}
-        return cls(**values | {"extra": MappingProxyType(extra)})
+        values: dict[str, Any] = {}
+        extra: dict[str, object] = {}
+        for name, value in reported.items():
+            if name in attributes:
+                values[attributes[name]] = _checked(name, attributes[name], value)
+            else:
+                extra[name] = value
+
+        return cls(**values, extra=MappingProxyType(extra))  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,71 +98,95 @@ class UpdatesState(_Snapshot):
 def constants_of(model: LaunchModel, *, channel: str | None = None) -> Constants:
     """Return the constants that an app in this state reports; machine-dependent ones are None."""
     running = model.running or model.embedded
-    known = running if model.is_enabled else None
-    in_development = model.mode is not Mode.RELEASE
-    return Constants(
-        channel=None if in_development else channel,
+    is_release = model.mode is Mode.RELEASE
+    constants = Constants(
+        channel=channel if is_release else None,
         check_automatically=model.settings.check_automatically,
-        created_at=known.created_at if known and not in_development else None,
         emergency_launch_reason=model.emergency_reason,
         is_embedded_launch=running.id == model.embedded.id,
         is_emergency_launch=model.emergency_reason is not None,
         is_enabled=model.is_enabled,
-        manifest=known.manifest if known else {},
         runtime_version=model.build.runtime_version,
-        update_id=known.id if known else None,
+    )
+    if not model.is_enabled:
+        # The reference says that an app then reports nothing of the update that it runs.
+        return constants
+
+    return replace(
+        constants,
+        created_at=running.created_at if is_release else None,
+        manifest=running.manifest,
+        update_id=running.id,
     )
 
 
 def state_of(model: LaunchModel) -> UpdatesState:
     """Return the value of ``useUpdates`` in this state."""
-    running = {
-        "isEmbeddedLaunch": (model.running or model.embedded).id == model.embedded.id
-    }
-    return UpdatesState(running, model.is_update_available, model.pending is not None)
+    running = model.running or model.embedded
+    currently_running = {"isEmbeddedLaunch": running.id == model.embedded.id}
 
-
-NULL_RULES: Final[Mapping[str, Callable[[Constants, Mode], bool]]] = {
-    "channel is null in the development client and in development builds": lambda one, mode: (
-        mode is Mode.RELEASE or one.channel is None
-    ),
-    "createdAt is null when updates are disabled": lambda one, _: (
-        one.is_enabled or one.created_at is None
-    ),
-    "createdAt is null in development mode": lambda one, mode: (
-        mode is Mode.RELEASE or one.created_at is None
-    ),
-    "emergencyLaunchReason is null unless isEmergencyLaunch is true": lambda one, _: (
-        one.is_emergency_launch or one.emergency_launch_reason is None
-    ),
-    "manifest is empty when updates are disabled": lambda one, _: (
-        one.is_enabled or not one.manifest
-    ),
-    "updateId is null when updates are disabled": lambda one, _: (
-        one.is_enabled or one.update_id is None
-    ),
-    "updateId is a lowercase canonical UUID": lambda one, _: (
-        one.update_id is None or _is_canonical(one.update_id)
-    ),
-    "isEmbeddedLaunch is true when updates are disabled": lambda one, _: (
-        one.is_enabled or one.is_embedded_launch
-    ),
-    "isEmergencyLaunch runs the embedded update": lambda one, _: (
-        one.is_embedded_launch or not one.is_emergency_launch
-    ),
-}
-"""Rules of the reference about the constants, each with its check."""
+    return UpdatesState(
+        currently_running,
+        is_update_available=model.is_update_available,
+        is_update_pending=model.pending is not None,
+    )
 
 
 def broken_rules(constants: Constants, mode: Mode = Mode.RELEASE) -> list[str]:
-    """Return the rules that an app's constants violate."""
-    return [rule for rule, holds in NULL_RULES.items() if not holds(constants, mode)]
+    """Return the rules of the reference that an app's constants violate ("Updates library", read-only constants).
+
+    >>> broken_rules(Constants(channel="main", is_enabled=True), Mode.DEVELOPMENT)
+    ['channel is null in the development client and in development builds']
+    """
+    rules: list[str] = []
+
+    if mode is not Mode.RELEASE:
+        rules += _broken_in_development(constants)
+    if not constants.is_enabled:
+        rules += _broken_when_disabled(constants)
+    rules += _broken_after_emergency(constants)
+    if constants.update_id is not None and not _is_canonical(constants.update_id):
+        rules.append("updateId is a lowercase canonical UUID")
+
+    return rules
+
+
+def _broken_in_development(constants: Constants) -> Iterator[str]:
+    if constants.channel is not None:
+        yield "channel is null in the development client and in development builds"
+    if constants.created_at is not None:
+        yield "createdAt is null in development mode"
+
+
+def _broken_after_emergency(constants: Constants) -> Iterator[str]:
+    if constants.is_emergency_launch:
+        if not constants.is_embedded_launch:
+            yield "isEmergencyLaunch runs the embedded update"
+    elif constants.emergency_launch_reason is not None:
+        yield "emergencyLaunchReason is null unless isEmergencyLaunch is true"
+
+
+def _broken_when_disabled(constants: Constants) -> Iterator[str]:
+    if constants.created_at is not None:
+        yield "createdAt is null when updates are disabled"
+    if constants.manifest:
+        yield "manifest is empty when updates are disabled"
+    if constants.update_id is not None:
+        yield "updateId is null when updates are disabled"
+    if not constants.is_embedded_launch:
+        yield "isEmbeddedLaunch is true when updates are disabled"
 
 
 _COMPARED: Final = (
-    "check_automatically", "created_at", "is_embedded_launch", "is_emergency_launch", "is_enabled", "runtime_version",
+    "check_automatically",
+    "created_at",
+    "is_embedded_launch",
+    "is_emergency_launch",
+    "is_enabled",
+    "runtime_version",
     "update_id",
-)  # fmt: skip
+)
+"""The constants that depend on the state of the app only, not on the machine or on how the app was built."""
 
 
 def differences(expected: Constants, observed: Constants) -> list[str]:
@@ -155,36 +195,44 @@ def differences(expected: Constants, observed: Constants) -> list[str]:
     The channel is compared if one is expected.
     """
     names = _COMPARED if expected.channel is None else (*_COMPARED, "channel")
-    pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in names)
-    return [
-        f"{name}: {found!r}, expected {wanted!r}"
-        for name, wanted, found in pairs
-        if wanted != found
-    ]
+    texts: list[str] = []
+
+    for name in names:
+        expected_value = getattr(expected, name)
+        observed_value = getattr(observed, name)
+        if observed_value != expected_value:
+            texts.append(f"{name}: {observed_value!r}, expected {expected_value!r}")
+
+    return texts
 
 
-def _reported(name: str) -> str:
-    return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
+def _in_camel_case(name: str) -> str:
+    first_word, *words = name.split("_")
+
+    return first_word + "".join(word.capitalize() for word in words)
 
 
-def _checked(name: str, ours: str, value: object) -> object:
-    kinds = _KINDS.get(ours)
-    if kinds and (
-        not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
-    ):
-        raise UpdateError(
-            f"{name} must not be of type {type(value).__name__}", code="malformed"
-        )
-    if ours == "created_at":
+def _checked(name: str, attribute: str, value: object) -> object:
+    """Return the value for an attribute, from the one that an app reports by a name."""
+    types = _TYPES.get(attribute)
+    if types is not None:
+        # A bool is an int in Python, but not a number in what apps report.
+        is_bool_by_mistake = isinstance(value, bool) and bool not in types
+        if is_bool_by_mistake or not isinstance(value, types):
+            raise UpdateError(
+                f"{name} must not be of type {type(value).__name__}", code="malformed"
+            )
+
+    if attribute == "created_at":
         try:
             return moment_of(value)
         except ValueError:
             raise UpdateError("createdAt must be a date", code="malformed") from None
-    return (
-        MappingProxyType(dict(cast("Mapping[str, object]", value)))
-        if isinstance(value, Mapping)
-        else value
-    )
+
+    if isinstance(value, Mapping):
+        return MappingProxyType(dict(cast("Mapping[str, object]", value)))
+
+    return value
 
 
 def _is_canonical(text: str) -> bool:
