@@ -1,6 +1,7 @@
 """The reference has every public name, and its examples run; those of controllers in ``controllers/test_examples``."""
 
 import doctest
+import importlib
 import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.docs_pages import DOCS
 PUBLIC = sorted(pytest_device._MODULE_OF)  # noqa: SLF001  # what `from pytest_device import` finds
 CONTROLLERS = {"AgentDevice", "Argent", "Tool"}
 """Their examples need a device."""
+STANDALONE_PACKAGES = ["updates"]
+"""Packages that know neither sessions nor options, whose names are imported from them."""
 PAGES = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
 
 
@@ -71,6 +74,24 @@ def test_the_example_of_a_name_runs(
     example.globs.update(names)
 
     doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(example)
+
+
+@pytest.mark.parametrize("package", STANDALONE_PACKAGES)
+def test_the_examples_of_a_package_that_stands_alone_run(package: str) -> None:
+    module = importlib.import_module(f"pytest_device.{package}")
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    examples = [
+        example
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "").startswith(f"{module.__name__}.")
+        for example in finder.find(value, name)
+        if example.examples
+    ]
+
+    assert examples
+    for example in examples:
+        example.globs.update(vars(module))
+        doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(example)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
