@@ -13,6 +13,7 @@ from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import Service, app_of, check_public_url, need_extra
 from pytest_device.spec import VENDOR
 from pytest_device.spelling import unknown
+from pytest_device.updates.export import ExportedFile
 from pytest_device.updates.protocol import (
     Answer,
     Reply,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = hides_frames
 
-Door: TypeAlias = Literal["manifest", "asset"]
+Endpoint: TypeAlias = Literal["manifest", "asset"]
 FailureKind: TypeAlias = Literal[
     "slow",
     "server_error",
@@ -43,7 +44,7 @@ FailureKind: TypeAlias = Literal[
     "wrong_signature",
     "missing_signature",
 ]
-_DOORS: Final[Mapping[FailureKind, tuple[Door, ...]]] = {
+_ENDPOINTS_OF: Final[Mapping[FailureKind, tuple[Endpoint, ...]]] = {
     "slow": ("manifest", "asset"),
     "server_error": ("manifest", "asset"),
     "half_body": ("manifest", "asset"),
@@ -52,6 +53,7 @@ _DOORS: Final[Mapping[FailureKind, tuple[Door, ...]]] = {
     "wrong_signature": ("manifest",),
     "missing_signature": ("manifest",),
 }
+"""Endpoints at which a failure can happen; the first one is the default."""
 
 POLLS: Final = 10
 POLLING_SECONDS: Final = 10.0
@@ -62,7 +64,7 @@ POLLING_SECONDS: Final = 10.0
 class SeenRequest:
     """A request that the service answered; ``answer`` is an update ID, an asset key, ``roll-back`` or ``nothing``."""
 
-    kind: Door
+    kind: Endpoint
     device: str
     at: datetime
     answer: str
@@ -83,56 +85,82 @@ class Journal(serving.Journal):
     """Received requests and pending failures."""
 
     def fail(
-        self, kind: FailureKind, door: Door | None, times: int, seconds: float
+        self,
+        kind: FailureKind,
+        endpoint: Endpoint | None,
+        times: int,
+        seconds: float,
     ) -> None:
         """Make upcoming requests fail. Raises ConfigError for a failure that the endpoint doesn't support."""
-        doors = _DOORS.get(kind)
-        if doors is None:
-            raise ConfigError(unknown("failure of the update service", kind, _DOORS))
-        if door is not None and door not in doors:
+        endpoints = _ENDPOINTS_OF.get(kind)
+        if endpoints is None:
             raise ConfigError(
-                f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}"
+                unknown("failure of the update service", kind, _ENDPOINTS_OF)
             )
-        self.add_failure(serving.Failure(door or doors[0], kind, times, seconds))
+        if endpoint is None:
+            endpoint = endpoints[0]
+        elif endpoint not in endpoints:
+            raise ConfigError(
+                f"{kind!r} does not apply to {endpoint!r}: use on={endpoints[0]!r}"
+            )
 
-    def take_failures(self, door: Door) -> dict[FailureKind, float]:
+        self.add_failure(serving.Failure(endpoint, kind, times, seconds))
+
+    def take_failures(self, endpoint: Endpoint) -> dict[FailureKind, float]:
         """Return the failures for the current request, each with its delay in seconds, and count them down."""
-        return {
-            kind: failure.seconds
-            for kind in _DOORS
-            if (failure := self.take_failure(door, kind))
-        }
+        delays: dict[FailureKind, float] = {}
+
+        for kind in _ENDPOINTS_OF:
+            failure = self.take_failure(endpoint, kind)
+            if failure:
+                delays[kind] = failure.seconds
+
+        return delays
 
     def devices(self) -> tuple[str, ...]:
         """Return the devices whose app sent a request, in the order of their first one."""
-        return tuple(dict.fromkeys(one.device for one in self.of(SeenRequest)))
+        devices = dict.fromkeys(request.device for request in self.of(SeenRequest))
+
+        return tuple(devices)
 
     def polling(self) -> tuple[str, ...]:
         """Return the devices whose app polls for updates in a tight loop."""
         checks: dict[str, list[datetime]] = {}
-        for one in self.of(SeenRequest):
-            if one.kind == "manifest":
-                checks.setdefault(one.device, []).append(one.at)
-        return tuple(name for name, times in checks.items() if _is_tight(times))
+        for request in self.of(SeenRequest):
+            if request.kind == "manifest":
+                checks.setdefault(request.device, []).append(request.at)
+
+        return tuple(device for device, times in checks.items() if _is_tight(times))
 
 
 def _is_tight(times: list[datetime]) -> bool:
-    pairs = zip(times, times[POLLS - 1 :], strict=False)
-    return any(
-        (last - first).total_seconds() < POLLING_SECONDS for first, last in pairs
-    )
+    """Return whether `POLLS` checks in a row happened within `POLLING_SECONDS`."""
+    first_and_last = zip(times, times[POLLS - 1 :], strict=False)
+    durations = [last - first for first, last in first_and_last]
+
+    return any(duration.total_seconds() < POLLING_SECONDS for duration in durations)
 
 
 MANIFEST: Final = "/manifest"
-_FRESH: Final = {"cache-control": "no-store"}
+_UNCACHED: Final = {"cache-control": "no-store"}
 
 
 class DeviceUpdateService(Service[Journal]):
     """An update service on this machine; use it as a context manager, or serve its ``app`` elsewhere.
 
-    ``signing`` signs the replies. ``public_url`` is the address at which remote devices reach the service, for example
-    through a tunnel. ``vendor`` is the vendor's profile, or only its word. ``device_header`` is the request header that
-    identifies devices (default: the profile's ``client_id_header``; if a request lacks it, its user agent and address).
+    Args:
+        signing: The key and certificate that sign the replies.
+        protocol: The wire format (default: version 1 of the published one).
+        vendor: The vendor's profile, or only its word.
+        public_url: The address at which remote devices reach the service, for example through a tunnel.
+        device_header: The request header that identifies devices (default: the profile's ``client_id_header``; if a
+            request lacks it, its user agent and address).
+        port: The port of this machine (default: a free one).
+        clock: Returns the current time, for the times of releases and requests.
+
+    Raises:
+        ConfigError: An argument is invalid, or the extra is not installed.
+        CertificateError: The certificate must not sign code, or does not match the key.
     """
 
     def __init__(
@@ -150,6 +178,7 @@ class DeviceUpdateService(Service[Journal]):
         check_public_url(public_url)
         if signing:
             validate_certificate(signing.certificate, signing.private_key)
+
         super().__init__(Journal(), port)
         self._signing = signing
         profile = profile_of(vendor)
@@ -209,7 +238,7 @@ class DeviceUpdateService(Service[Journal]):
         self,
         kind: FailureKind,
         *,
-        on: Door | None = None,
+        on: Endpoint | None = None,
         times: int = 1,
         seconds: float = 1.0,
     ) -> None:
@@ -228,12 +257,13 @@ class DeviceUpdateService(Service[Journal]):
 
         ``after`` skips that many requests; ``device`` filters by device. Raises TimeoutError listing the last requests.
         """
-        return self._wait(
-            lambda one: device in ("", one.device) and answer in ("", one.answer),
-            f"request with the answer {answer!r}" if answer else "request",
-            timeout_seconds,
-            after,
-        )
+
+        def has_answer(request: SeenRequest) -> bool:
+            return device in ("", request.device) and answer in ("", request.answer)
+
+        awaited = f"request with the answer {answer!r}" if answer else "request"
+
+        return self._wait(has_answer, awaited, timeout_seconds, after)
 
     def wait_for_crash(
         self,
@@ -249,39 +279,48 @@ class DeviceUpdateService(Service[Journal]):
         `wait_for_request`. Raises TimeoutError listing the last requests.
         """
 
-        def reports_crash(one: SeenRequest) -> bool:
-            if device not in ("", one.device):
+        def reports_crash(request: SeenRequest) -> bool:
+            if device not in ("", request.device):
                 return False
-            if update_id:
-                return update_id.lower() in map(str.lower, one.failed_update_ids)
-            return bool(one.fatal_error or one.failed_update_ids)
+            if not update_id:
+                return bool(request.fatal_error or request.failed_update_ids)
 
-        what = f"report that update {update_id} failed" if update_id else "crash report"
-        return self._wait(reports_crash, what, timeout_seconds, after)
+            # Platforms write UUIDs in different cases.
+            failed_ids = [failed_id.lower() for failed_id in request.failed_update_ids]
+
+            return update_id.lower() in failed_ids
+
+        awaited = "crash report"
+        if update_id:
+            awaited = f"report that update {update_id} failed"
+
+        return self._wait(reports_crash, awaited, timeout_seconds, after)
 
     def _wait(
         self,
-        is_wanted: Callable[[SeenRequest], bool],
-        what: str,
+        matches: Callable[[SeenRequest], bool],
+        awaited: str,
         timeout_seconds: float,
         after: int,
     ) -> SeenRequest:
-        request = self._journal.wait_until(
-            lambda: next(filter(is_wanted, self.requests[after:]), None),
-            timeout_seconds,
+        def first_match() -> SeenRequest | None:
+            for request in self.requests[after:]:
+                if matches(request):
+                    return request
+
+            return None
+
+        request = self._journal.wait_until(first_match, timeout_seconds)
+        if request is not None:
+            return request
+
+        last = [
+            f"{seen.kind} {seen.answer} {seen.status}" for seen in self.requests[-5:]
+        ]
+        raise TimeoutError(
+            f"no {awaited} within {timeout_seconds:g} s; "
+            f"the service last saw: {', '.join(last) or 'nothing'}"
         )
-        if request is None:
-            last = (
-                ", ".join(
-                    f"{one.kind} {one.answer} {one.status}"
-                    for one in self.requests[-5:]
-                )
-                or "nothing"
-            )
-            raise TimeoutError(
-                f"no {what} within {timeout_seconds:g} s; the service last saw: {last}"
-            )
-        return request
 
     @property
     def _base(self) -> str:
@@ -295,84 +334,88 @@ class DeviceUpdateService(Service[Journal]):
         )
 
     async def _manifest(self, request: "Request") -> "Response":
-        headers, device = dict(request.headers), self._device(request)
+        headers = dict(request.headers)
         failures = self._journal.take_failures("manifest")
-        seen = SeenRequest(
-            "manifest",
-            device,
-            self._clock(),
-            "",
-            0,
-            failure=", ".join(failures),
-            headers=headers,
-        )
+        seen = replace(self._seen("manifest", request, failures), headers=headers)
         try:
-            asked = self._protocol.read_request(headers)
+            update_request = self._protocol.read_request(headers)
         except UpdateError as error:
-            return await self._answered(
-                seen, Reply(400, _FRESH, f"{error}\n".encode()), failures
-            )
-        release = self._releases.release_for(asked, device)
+            reply = Reply(400, _UNCACHED, f"{error}\n".encode())
+            return await self._answered(seen, reply, failures)
+
+        release = self._releases.release_for(update_request, seen.device)
         reply = self._protocol.write_reply(
             self._answer(release, failures),
-            asked,
+            update_request,
             lambda body: self._sign(body, failures),
         )
         seen = replace(
             seen,
             answer=_name_of(release),
-            platform=asked.platform,
-            runtime_version=asked.runtime_version,
-            channel=asked.channel or "",
-            current_update_id=asked.current_update_id,
-            fatal_error=asked.fatal_error,
-            failed_update_ids=asked.failed_update_ids,
+            platform=update_request.platform,
+            runtime_version=update_request.runtime_version,
+            channel=update_request.channel or "",
+            current_update_id=update_request.current_update_id,
+            fatal_error=update_request.fatal_error,
+            failed_update_ids=update_request.failed_update_ids,
         )
+
         return await self._answered(seen, reply, failures)
 
     async def _asset(self, request: "Request") -> "Response":
         failures = self._journal.take_failures("asset")
-        seen = SeenRequest(
-            "asset",
-            self._device(request),
-            self._clock(),
-            "",
-            0,
-            failure=", ".join(failures),
-        )
-        known = self._releases.files.get(request.path_params["hash"])
-        if known is None:
-            return await self._answered(
-                seen, Reply(404, _FRESH, b"no such asset\n"), failures
-            )
-        file, content = known
+        seen = self._seen("asset", request, failures)
+        published = self._releases.files.get(request.path_params["hash"])
+        if published is None:
+            reply = Reply(404, _UNCACHED, b"no such asset\n")
+            return await self._answered(seen, reply, failures)
+
+        file, content = published
         if "corrupt_asset" in failures:
-            content = content[:-1] + bytes([content[-1] ^ 1]) if content else b"?"
+            content = _corrupted(content)
         headers = {
             "content-type": file.content_type,
             "cache-control": "public, max-age=31536000, immutable",
         }
-        return await self._answered(
-            replace(seen, answer=file.key), Reply(200, headers, content), failures
+        seen = replace(seen, answer=file.key)
+
+        return await self._answered(seen, Reply(200, headers, content), failures)
+
+    def _seen(
+        self,
+        kind: Endpoint,
+        request: "Request",
+        failures: Mapping[FailureKind, float],
+    ) -> SeenRequest:
+        """Return the record of a request that has no answer yet."""
+        return SeenRequest(
+            kind,
+            self._device(request),
+            self._clock(),
+            answer="",
+            status=0,
+            failure=", ".join(failures),
         )
 
     async def _answered(
         self, seen: SeenRequest, reply: Reply, failures: Mapping[FailureKind, float]
     ) -> "Response":
+        """Record a request, and return its reply with the failures that apply to any reply."""
         from starlette.responses import Response
 
         if "slow" in failures:
             await asyncio.sleep(failures["slow"])
         if "server_error" in failures:
-            reply = Reply(500, _FRESH, b"failure requested by the test\n")
+            reply = Reply(500, _UNCACHED, b"failure requested by the test\n")
         if "half_body" in failures:
             reply = replace(reply, body=reply.body[: len(reply.body) // 2])
+
         self._journal.add(replace(seen, status=reply.status))
-        # A cache would repeat the failure.
-        headers = {
-            **reply.headers,
-            **(_FRESH if failures else {}),
-        }
+        headers = dict(reply.headers)
+        if failures:
+            # A cache would repeat the failure.
+            headers.update(_UNCACHED)
+
         return Response(reply.body, reply.status, headers)
 
     def _answer(
@@ -382,17 +425,11 @@ class DeviceUpdateService(Service[Journal]):
             return None
         if release.update is None or release.export is None:
             return ServedRollBack(release.at)
-        wrong = "wrong_hash" in failures
+
         bundle, *assets = (
-            ServedAsset(
-                one.key,
-                (one.hash or "")[::-1] if wrong else one.hash or "",
-                one.content_type,
-                one.extension,
-                f"{self._base}/assets/{one.hash}",
-            )
-            for one in release.export.files
+            self._served(file, failures) for file in release.export.files
         )
+
         return ServedUpdate(
             release.update.id,
             release.at,
@@ -401,21 +438,52 @@ class DeviceUpdateService(Service[Journal]):
             tuple(assets),
         )
 
+    def _served(
+        self, file: ExportedFile, failures: Mapping[FailureKind, float]
+    ) -> ServedAsset:
+        file_hash = file.hash or ""
+        # Reversed, it is a hash of the same form that no file has.
+        stated_hash = file_hash[::-1] if "wrong_hash" in failures else file_hash
+
+        return ServedAsset(
+            file.key,
+            stated_hash,
+            file.content_type,
+            file.extension,
+            f"{self._base}/assets/{file_hash}",
+        )
+
     def _sign(self, body: bytes, failures: Mapping[FailureKind, float]) -> str | None:
         if self._signing is None or "missing_signature" in failures:
             return None
-        return sign(
-            body + b" " if "wrong_signature" in failures else body,
-            self._signing.private_key,
-        )
+
+        signed_body = body
+        if "wrong_signature" in failures:
+            signed_body += b" "
+
+        return sign(signed_body, self._signing.private_key)
 
     def _device(self, request: "Request") -> str:
-        named = request.headers.get(self._device_header)
+        installation_id = request.headers.get(self._device_header)
+        if installation_id:
+            return installation_id
+
+        user_agent = request.headers.get("user-agent", "")
         host = request.client.host if request.client else ""
-        return named or f"{request.headers.get('user-agent', '')} at {host}".strip()
+
+        return f"{user_agent} at {host}".strip()
+
+
+def _corrupted(content: bytes) -> bytes:
+    """Return content of the same size with another last bit: only its hash reveals the change."""
+    if not content:
+        return b"?"
+
+    return content[:-1] + bytes([content[-1] ^ 1])
 
 
 def _name_of(release: Release | None) -> str:
     if release is None:
         return "nothing"
+
     return release.update.id if release.update else "roll-back"
