@@ -383,33 +383,33 @@ INVARIANTS: Final[tuple[Callable[[Step], bool], ...]] = (
 )
 MUTANTS: Final = {
     "launches whatever is stored": (
-        "one for one in model.stored if not _refusals(model, one, NOTHING)",
-        "one for one in model.stored",
+        "update for update in model.stored if not _refusals(model, update, NOTHING)",
+        "update for update in model.stored",
         launches_only_what_fits,
     ),
     "stores what must not load": (
-        "if offer.update is None or reasons:",
-        "if offer.update is None:",
+        "if update is None or reasons:",
+        "if update is None:",
         None,
     ),
     "stores half of a download": (
-        "if offer.error or not offer.complete:",
-        "if offer.error:",
+        "if not offer.complete:",
+        "if False:",
         what_is_downloaded_is_complete,
     ),
     "stores damaged files": (
-        "if broken := next(asset_reasons(offer.update), None):",
-        "if broken := None:",
+        "if file_problems:",
+        "if False:",
         what_is_downloaded_is_complete,
     ),
     "forgets that an update failed": (
-        "known = self.failed | {failed.id}",
-        "known = self.failed",
+        "failed=self.failed | {failed.id}",
+        "failed=self.failed",
         falls_back_once_for_each_failing_update,
     ),
     "remembers one failed update only": (
-        "known = self.failed | {failed.id}",
-        "known = frozenset({failed.id})",
+        "failed=self.failed | {failed.id}",
+        "failed=frozenset({failed.id})",
         never_forgets_a_failing_update,
     ),
     "launches a failed update again": (
@@ -423,7 +423,7 @@ MUTANTS: Final = {
         a_slow_download_waits_for_the_next_launch,
     ),
     "never waits": (
-        "_newest(model) if in_time else cached",
+        "_newest(model) if is_in_time else cached",
         "cached",
         a_fast_download_is_launched_if_the_launch_may_wait,
     ),
@@ -443,8 +443,8 @@ MUTANTS: Final = {
         a_roll_back_ends_what_is_older,
     ),
     "deletes what is newer": (
-        "_time(one) < _time(running)",
-        "one is not running",
+        "_time(update) < _time(running)",
+        "update is not running",
         None,
     ),
     "takes no roll-back": (
@@ -458,8 +458,8 @@ MUTANTS: Final = {
         disabled_updates_refuse_to_check_and_to_fetch,
     ),
     "deletes nothing": (
-        "int(model.settings.max_updates_to_keep) - 1 :",
-        "99:",
+        "older[kept:]",
+        "older[99:]",
         cleaning_leaves_as_many_as_are_to_be_kept,
     ),
     "offers what already runs": (
@@ -468,8 +468,8 @@ MUTANTS: Final = {
         nothing_newer_is_available_after_a_reload,
     ),
     "stays in an emergency": (
-        "stored=stored, emergency_reason=None)",
-        "stored=stored)",
+        "not in unused),\n        emergency_reason=None,",
+        "not in unused),",
         None,
     ),
 }

@@ -44,6 +44,16 @@ class LaunchModel:
     """State of an installed app; ``build.running`` is its embedded update, ``stored`` holds the downloaded ones.
 
     Each operation returns the next state and the events.
+
+    >>> settings = UpdateSettings(url="https://u.example")
+    >>> embedded = Update("e", created_at="2026-01-01")
+    >>> model = LaunchModel(Build("ios", "1.0", settings, embedded, "app"))
+    >>> update = Update("u", "1.0", "ios", "2026-02-01", "app", assets=[])
+    >>> model, events = model.launch(Offer(update))
+    >>> events
+    (Downloaded(update_id='u'), Launched(update_id='e', is_embedded=True))
+    >>> model.launch()[0].running.id
+    'u'
     """
 
     build: Build
@@ -76,13 +86,17 @@ class LaunchModel:
 
     @property
     def disabled_reason(self) -> DisabledReason | None:
-        """Why the app uses its embedded update only."""
+        """Why the app only uses its embedded update, or None if it uses others, too."""
         if self.storage_error:
             return DisabledReason.STORAGE_ERROR
+
         problem = self.settings.disabled_reason or problem_of(self.settings.url)
-        return problem or (
-            None if self.settings.enabled else DisabledReason.CONFIGURATION
-        )
+        if problem:
+            return problem
+        if not self.settings.enabled:
+            return DisabledReason.CONFIGURATION
+
+        return None
 
     @property
     def url(self) -> str | None:
@@ -92,52 +106,63 @@ class LaunchModel:
     @property
     def headers(self) -> Mapping[str, object]:
         """Extra headers of the next check."""
-        return (
-            self.settings.request_headers or {}
-            if self.headers_override is None
-            else dict(self.headers_override)
-        )
+        if self.headers_override is not None:
+            return dict(self.headers_override)
+
+        return self.settings.request_headers or {}
 
     @property
     def pending(self) -> Update | None:
         """Update that the next launch or reload uses instead of the running one, or None."""
+        if self.running is None:
+            return None
+
         newest = _newest(self)
-        return None if self.running is None or newest.id == self.running.id else newest
+
+        return None if newest.id == self.running.id else newest
 
     def launch(
         self, offer: Offer = _NO_OFFER, *, storage_error: bool = False
     ) -> tuple[Self, Events]:
-        """Launch the app; the check at startup receives the offer."""
+        """Launch the app; the check at startup receives the offer.
+
+        With ``storage_error``, the app cannot read its stored updates, so that updates are disabled for this launch.
+        """
         model = replace(
             self, storage_error=storage_error, running=None, reload_screen=False
         )
-        cached, policy = _newest(model), self.settings.check_automatically
+        cached = _newest(model)
+        policy = self.settings.check_automatically
         if not _is_managed(model) or policy == "NEVER":
             return _started(model, cached)
         if policy != "ON_LOAD":
             return _started(model, cached, (NotSpecified(NOT_SPECIFIED[0]),))
+
         model, events = _downloaded(model, offer, cached, "launch")
+        # A launch that waited too long uses what is there; the download is for the next one ("Configuration properties").
         limit = self.settings.fallback_to_cache_timeout
-        in_time = limit > 0 and offer.seconds * 1000 <= limit
-        return _started(model, _newest(model) if in_time else cached, events)
+        is_in_time = limit > 0 and offer.seconds * 1000 <= limit
+
+        return _started(model, _newest(model) if is_in_time else cached, events)
 
     def check(self, offer: Offer = _NO_OFFER) -> tuple[Self, Events]:
         """Check for an update without downloading it."""
         if reason := _rejection(self, offer):
             return self, (Rejected("check", reason),)
+
         current = self.running or NOTHING
         reasons = _refusals(self, _manifest(offer.update), current)
-        available = _is_new_roll_back(self, offer, current) or (
-            offer.update is not None and not reasons
-        )
-        return replace(self, is_update_available=available), (
-            Checked(available, reasons),
-        )
+        is_new_update = offer.update is not None and not reasons
+        is_available = is_new_update or _is_new_roll_back(self, offer, current)
+        model = replace(self, is_update_available=is_available)
+
+        return model, (Checked(is_available, reasons),)
 
     def fetch(self, offer: Offer = _NO_OFFER) -> tuple[Self, Events]:
         """Download the offered update, which is applied at the next launch or reload."""
         if reason := _rejection(self, offer):
             return self, (Rejected("fetch", reason),)
+
         return _downloaded(self, offer, self.running or NOTHING, "fetch")
 
     def reload(self) -> tuple[Self, Events]:
@@ -149,24 +174,30 @@ class LaunchModel:
         failed = self.running
         if failed is None or failed.id == self.embedded.id:
             return self, (NotSpecified(NOT_SPECIFIED[2]),)
-        known = self.failed | {failed.id}
+
         model = replace(
-            self, running=self.embedded, failed=known, emergency_reason=reason
+            self,
+            running=self.embedded,
+            failed=self.failed | {failed.id},
+            emergency_reason=reason,
         )
+
         return model, (EmergencyFallback(failed.id, reason),)
 
     def install(self, build: Build) -> tuple[Self, Events]:
         """Install another build over this one, keeping downloaded updates."""
-        return replace(
+        model = replace(
             self,
             build=build,
             running=None,
             emergency_reason=None,
             is_update_available=False,
-        ), ()
+        )
+
+        return model, ()
 
     def clear_log_entries(self) -> tuple[Self, Events]:
-        """Do nothing, as the library does."""
+        """Do nothing, as the library ("Updates library", clearLogEntriesAsync)."""
         return self, ()
 
     def show_reload_screen(self) -> tuple[Self, Events]:
@@ -189,6 +220,7 @@ class LaunchModel:
             return self, (
                 Rejected("override", "the URL must be one with http or https"),
             )
+
         return self._overridden(url, headers)
 
     def _overridden(
@@ -196,7 +228,9 @@ class LaunchModel:
     ) -> tuple[Self, Events]:
         if not self.settings.disable_anti_bricking_measures:
             return self, (Rejected("override", "disableAntiBrickingMeasures is false"),)
+
         pairs = None if headers is None else tuple(headers.items())
+
         return replace(self, url_override=url, headers_override=pairs), ()
 
 
@@ -218,16 +252,23 @@ def _is_managed(model: LaunchModel) -> bool:
 
 
 def _rejection(model: LaunchModel, offer: Offer) -> str:
-    if model.mode is not Mode.RELEASE:
-        return f"not in {'the development client' if model.mode is Mode.DEVELOPMENT_CLIENT else 'development mode'}"
+    """Return why the library rejects a check or fetch, or an empty string ("Errors")."""
+    if model.mode is Mode.DEVELOPMENT_CLIENT:
+        return "not in the development client"
+    if model.mode is Mode.DEVELOPMENT:
+        return "not in development mode"
     if not model.is_enabled:
         return f"updates are disabled: {model.disabled_reason}"
+
     return offer.error
 
 
 def _manifest(update: Update | None) -> Update | None:
     """Return what is known of an update before its files are downloaded."""
-    return update and replace(update, assets=())
+    if update is None:
+        return None
+
+    return replace(update, assets=())
 
 
 def _refusals(
@@ -236,90 +277,118 @@ def _refusals(
     """Return the reasons not to load an update while ``current`` is running."""
     if update is None:
         return ()
-    reasons = will_load(update, replace(model.build, running=current)).reasons
+
+    build = replace(model.build, running=current)
+    reasons = list(will_load(update, build).reasons)
     if update.id in model.failed:
-        reasons = [
-            *reasons,
-            Reason(Code.FAILED_BEFORE, "the app fell back from this update"),
-        ]
+        reasons.append(Reason(Code.FAILED_BEFORE, "the app fell back from this update"))
     if model.rolled_back_at and _time(update) <= in_utc(model.rolled_back_at):
-        reasons = [
-            *reasons,
-            Reason(
-                Code.ROLLED_BACK,
-                "the app was rolled back from it to the embedded update",
-            ),
-        ]
+        text = "the app was rolled back from it to the embedded update"
+        reasons.append(Reason(Code.ROLLED_BACK, text))
+
     return tuple(reasons)
 
 
 def _is_new_roll_back(model: LaunchModel, offer: Offer, current: Update) -> bool:
-    known = max(_time(current), in_utc(model.rolled_back_at or _START))
-    return offer.roll_back_at is not None and in_utc(offer.roll_back_at) > known
+    """Return whether a rollback is newer than the current update and than the last rollback."""
+    if offer.roll_back_at is None:
+        return False
+
+    last_rollback = in_utc(model.rolled_back_at or _START)
+
+    return in_utc(offer.roll_back_at) > max(_time(current), last_rollback)
 
 
 def _downloaded(
     model: _Model, offer: Offer, current: Update, operation: Operation
 ) -> tuple[_Model, Events]:
-    if offer.error or not offer.complete:
-        return model, (
-            Rejected(operation, offer.error or "the download is incomplete"),
-        )
+    """Store what the service offers, if the app may load it while ``current`` is running."""
+    if offer.error:
+        return model, (Rejected(operation, offer.error),)
+    if not offer.complete:
+        return model, (Rejected(operation, "the download is incomplete"),)
+
     if _is_new_roll_back(model, offer, current):
-        return replace(
+        model = replace(
             model, rolled_back_at=offer.roll_back_at, is_update_available=True
-        ), (Downloaded(None),)
-    reasons = _refusals(model, _manifest(offer.update), current)
-    if offer.update is None or reasons:
+        )
+        return model, (Downloaded(None),)
+
+    update = offer.update
+    reasons = _refusals(model, _manifest(update), current)
+    if update is None or reasons:
         return model, (Checked(False, reasons),)
-    if broken := next(asset_reasons(offer.update), None):
-        return model, (Rejected(operation, broken.detail),)
-    others = tuple(one for one in model.stored if one.id != offer.update.id)
-    return replace(model, stored=(*others, offer.update), is_update_available=True), (
-        Downloaded(offer.update.id),
-    )
+
+    file_problems = list(asset_reasons(update))
+    if file_problems:
+        return model, (Rejected(operation, file_problems[0].detail),)
+
+    others = [stored for stored in model.stored if stored.id != update.id]
+    model = replace(model, stored=(*others, update), is_update_available=True)
+
+    return model, (Downloaded(update.id),)
 
 
 def _newest(model: LaunchModel) -> Update:
     """Return the update that a launch uses: the newest one that is allowed to run."""
     if not _is_managed(model):
         return model.embedded
-    candidates = [one for one in model.stored if not _refusals(model, one, NOTHING)]
+
+    candidates = [
+        update for update in model.stored if not _refusals(model, update, NOTHING)
+    ]
     if model.settings.use_embedded_update or not candidates:
+        # First, so that it wins against a downloaded one of the same time.
         candidates.insert(0, model.embedded)
+
     return max(candidates, key=_time)
 
 
 def _started(
     model: _Model, update: Update, before: Events = ()
 ) -> tuple[_Model, Events]:
-    embedded = update.id == model.embedded.id
+    """Run an update, and delete those that are no longer needed; ``before`` are the events of the launch so far."""
+    is_embedded = update.id == model.embedded.id
     events: list[Event] = [*before]
-    if embedded and _is_managed(model) and not model.settings.use_embedded_update:
+    if is_embedded and _is_managed(model) and not model.settings.use_embedded_update:
         events.append(NotSpecified(NOT_SPECIFIED[1]))
-    events.append(Launched(update.id, embedded))
-    if unused := _unused(model, update):
+    events.append(Launched(update.id, is_embedded))
+
+    unused = _unused(model, update)
+    if unused:
         events.append(Cleaned(unused))
-    stored = tuple(one for one in model.stored if one.id not in unused)
-    model = replace(model, running=update, stored=stored, emergency_reason=None)
-    return replace(model, is_update_available=model.pending is not None), tuple(events)
+
+    model = replace(
+        model,
+        running=update,
+        stored=tuple(stored for stored in model.stored if stored.id not in unused),
+        emergency_reason=None,
+    )
+    model = replace(model, is_update_available=model.pending is not None)
+
+    return model, tuple(events)
 
 
 def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
-    """Return the IDs of updates to delete: older than the running one, in its scope, beyond those to keep."""
+    """Return the IDs of updates to delete: older than the running one, in its scope, beyond those to keep.
+
+    That is the rule of ``maxUpdatesToKeep`` ("Configuration properties"), whose number includes the running update.
+    """
     if not _is_managed(model):
         return ()
+
     # An embedded update need not name its own.
     scope = running.scope or model.build.scope
     older = [
-        one
-        for one in model.stored
-        if one.scope == scope and _time(one) < _time(running)
+        update
+        for update in model.stored
+        if update.scope == scope and _time(update) < _time(running)
     ]
-    newest_first = sorted(older, key=_time, reverse=True)
-    return tuple(
-        one.id for one in newest_first[int(model.settings.max_updates_to_keep) - 1 :]
-    )
+    older.sort(key=_time, reverse=True)
+    # The config may have 2.0, which is an integer in JSON.
+    kept = int(model.settings.max_updates_to_keep) - 1
+
+    return tuple(update.id for update in older[kept:])
 
 
 def _time(update: Update) -> datetime:

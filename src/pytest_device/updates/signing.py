@@ -21,8 +21,8 @@ __tracebackhide__ = hides_frames
 ALGORITHM: Final = "rsa-v1_5-sha256"
 MIN_KEY_BITS: Final = 2048
 """Shorter RSA keys can be factored; generated keys have this length."""
-_LONGEST_YEARS: Final = 1000
-_LONGEST_NAME: Final = 64
+_MAX_YEARS: Final = 1000
+_MAX_NAME_LENGTH: Final = 64
 """Maximum length of a common name (RFC 5280, appendix A.1)."""
 
 
@@ -42,9 +42,9 @@ def sign(body: bytes | str, private_key: "str | bytes | RSAPrivateKey") -> str:
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.hashes import SHA256
 
-    return base64.b64encode(key.sign(_bytes(body), PKCS1v15(), SHA256())).decode(
-        "ascii"
-    )
+    signature = key.sign(_bytes(body), PKCS1v15(), SHA256())
+
+    return base64.b64encode(signature).decode("ascii")
 
 
 def verify(
@@ -56,9 +56,18 @@ def verify(
 ) -> None:
     """Verify the base64 signature of a body.
 
-    Raises UpdateError with the code ``signature_invalid``, or CertificateError if the certificate must not sign.
+    Args:
+        body: The signed bytes; a string stands for its UTF-8.
+        signature: The signature in base64.
+        certificate: The certificate, in PEM or parsed.
+        now: The time at which the certificate must be valid (default: the current time).
+
+    Raises:
+        UpdateError: The signature is invalid; the code is ``signature_invalid``.
+        CertificateError: The certificate must not be used to sign code.
     """
-    key, content = _checked(_certificate(certificate), now), _bytes(body)
+    key = _checked_key(_certificate(certificate), now)
+    content = _bytes(body)
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -85,11 +94,12 @@ def validate_certificate(
     Raises CertificateError with the code ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage``,
     ``weak_key`` or ``key_mismatch``.
     """
-    public = _checked(_certificate(pem), now)
-    if (
-        private_key is not None
-        and _key(private_key).public_key().public_numbers() != public.public_numbers()
-    ):
+    certified_key = _checked_key(_certificate(pem), now)
+    if private_key is None:
+        return
+
+    signing_key = _key(private_key).public_key()
+    if signing_key.public_numbers() != certified_key.public_numbers():
         _refuse("key_mismatch", "does not match the private key")
 
 
@@ -98,8 +108,10 @@ def have_same_key(pem: str, other: str) -> bool:
 
     Raises CertificateError with the code ``malformed`` if one of two different ones is no certificate.
     """
-    if pem.split() == other.split():  # needs no extra
+    # Equal texts need no parser, and therefore no extra.
+    if pem.split() == other.split():
         return True
+
     return _public_key_bytes(pem) == _public_key_bytes(other)
 
 
@@ -118,7 +130,16 @@ def _public_key_bytes(pem: str) -> bytes:
 def generate_code_signing(
     common_name: str, years: float, *, now: datetime | None = None
 ) -> CodeSigning:
-    """Generate a key and a self-signed certificate. Raises ConfigError for an invalid name or lifetime."""
+    """Generate a key and a self-signed certificate for signing updates in tests.
+
+    Args:
+        common_name: The name in the certificate, 1 to 64 printable characters.
+        years: How long the certificate is valid.
+        now: The start of its validity (default: the current time).
+
+    Raises:
+        ConfigError: The name or the lifetime is invalid.
+    """
     need_extra("code signing", "cryptography")
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -129,32 +150,45 @@ def generate_code_signing(
         PrivateFormat,
     )
 
-    # Surrogates are not.
-    is_text = isinstance(cast("object", common_name), str) and common_name.isprintable()
-    if not (is_text and 1 <= len(common_name) <= _LONGEST_NAME):
+    _check_name(common_name)
+    if not (isinstance(cast("object", years), int | float) and 0 < years <= _MAX_YEARS):
         raise ConfigError(
-            f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} printable characters"
+            f"years={years!r} must be greater than 0 and at most {_MAX_YEARS}"
         )
-    if not (
-        isinstance(cast("object", years), int | float) and 0 < years <= _LONGEST_YEARS
-    ):
-        raise ConfigError(
-            f"years={years!r} must be greater than 0 and at most {_LONGEST_YEARS}"
-        )
+
+    # The exponent that the library recommends.
     key = rsa.generate_private_key(public_exponent=65537, key_size=MIN_KEY_BITS)
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)])
-    start, number = in_utc(now or datetime.now(UTC)), x509.random_serial_number()
+    start = in_utc(now or datetime.now(UTC))
     builder = x509.CertificateBuilder(
-        name, name, key.public_key(), number, start, _later(start, years)
+        issuer_name=name,
+        subject_name=name,
+        public_key=key.public_key(),
+        serial_number=x509.random_serial_number(),
+        not_valid_before=start,
+        not_valid_after=_later(start, years),
     )
     for extension in _usages():
         builder = builder.add_extension(extension, critical=True)
-    certificate = builder.sign(key, SHA256())
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(
-        "ascii"
-    )
-    SECRETS.learn(pem)
-    return CodeSigning(pem, certificate.public_bytes(Encoding.PEM).decode("ascii"))
+    certificate = builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
+
+    private_key = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    signing = CodeSigning(private_key.decode("ascii"), certificate.decode("ascii"))
+    SECRETS.learn(signing.private_key)
+
+    return signing
+
+
+def _check_name(common_name: object) -> None:
+    # A lone surrogate is not printable either.
+    if (
+        not isinstance(common_name, str)
+        or not common_name.isprintable()
+        or not 1 <= len(common_name) <= _MAX_NAME_LENGTH
+    ):
+        raise ConfigError(
+            f"common_name={common_name!r} must have 1 to {_MAX_NAME_LENGTH} printable characters"
+        )
 
 
 def _later(start: datetime, years: float) -> datetime:
@@ -167,24 +201,39 @@ def _later(start: datetime, years: float) -> datetime:
 def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
     from cryptography import x509
 
-    # Only digitalSignature is set: the other usages are for other kinds of certificates.
-    usage = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
-    return usage, x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.CODE_SIGNING])
+    # The other usages are for other kinds of certificates.
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    purpose = x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.CODE_SIGNING])
+
+    return usage, purpose
 
 
 def _bytes(body: bytes | str) -> bytes:
     if not isinstance(cast("object", body), str | bytes | bytearray | memoryview):
         raise ConfigError(f"body must be bytes or a string, not {type(body).__name__}")
+    if not isinstance(body, str):
+        return body
+
     try:
-        return body.encode() if isinstance(body, str) else body
+        return body.encode()
     except UnicodeEncodeError:
         raise ConfigError(
             "body has a lone surrogate, which UTF-8 can't encode: pass bytes"
         ) from None
 
 
-def _refuse(code: str, what: str) -> NoReturn:
-    raise CertificateError(f"the certificate {what}", code=code)
+def _refuse(code: str, problem: str) -> NoReturn:
+    raise CertificateError(f"the certificate {problem}", code=code)
 
 
 def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
@@ -195,22 +244,27 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
 
     key: object = private_key
     if isinstance(private_key, str | bytes):
-        SECRETS.learn(
-            private_key
-            if isinstance(private_key, str)
-            else private_key.decode(errors="replace")
-        )
+        # Before it is parsed: an error may quote it.
+        if isinstance(private_key, str):
+            SECRETS.learn(private_key)
+        else:
+            SECRETS.learn(private_key.decode(errors="replace"))
+
         try:
             key = load_pem_private_key(_bytes(private_key), None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
+
     if not isinstance(key, RSAPrivateKey):
         raise CertificateError(
             "the private key must be an unencrypted RSA key in PEM", code="malformed"
         )
     if key.key_size < MIN_KEY_BITS:
-        what = f"the private key has {key.key_size} bits, must have at least {MIN_KEY_BITS}"
-        raise CertificateError(what, code="weak_key")
+        raise CertificateError(
+            f"the private key has {key.key_size} bits, must have at least {MIN_KEY_BITS}",
+            code="weak_key",
+        )
+
     return key
 
 
@@ -220,24 +274,27 @@ def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
 
     if isinstance(certificate, Certificate):
         return certificate
+
     try:
         return load_pem_x509_certificate(_bytes(certificate))
     except (ConfigError, ValueError):
         _refuse("malformed", "must be an X.509 certificate in PEM")
 
 
-def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey":
-    """Check that a certificate may sign code now, and return its public key."""
+def _checked_key(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey":
+    """Check that a certificate may sign code at a time, and return its public key."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-    time = in_utc(now or datetime.now(UTC))
+    # The library parses the parts of a certificate when they are read.
     try:
-        key, extensions = certificate.public_key(), certificate.extensions
+        key = certificate.public_key()
+        extensions = certificate.extensions
         if certificate.issuer == certificate.subject:
             certificate.verify_directly_issued_by(certificate)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         _refuse("malformed", "is damaged: its content or its own signature is invalid")
+
     if not isinstance(key, RSAPublicKey):
         _refuse("malformed", f"must have an RSA key, for {ALGORITHM}")
     if key.key_size < MIN_KEY_BITS:
@@ -245,6 +302,8 @@ def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey"
             "weak_key",
             f"has a key of {key.key_size} bits, must have at least {MIN_KEY_BITS}",
         )
+
+    time = in_utc(now or datetime.now(UTC))
     if time < certificate.not_valid_before_utc:
         _refuse(
             "not_yet_valid",
@@ -252,11 +311,13 @@ def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey"
         )
     if time > certificate.not_valid_after_utc:
         _refuse("expired", f"has expired on {certificate.not_valid_after_utc:%Y-%m-%d}")
+
     if not _signs_code(extensions):
         _refuse(
             "wrong_usage",
             "must have the key usage digitalSignature and the extended key usage codeSigning",
         )
+
     return key
 
 
@@ -268,6 +329,7 @@ def _signs_code(extensions: "Extensions") -> bool:
         purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return False
+
     return (
         usage.digital_signature
         and x509.oid.ExtendedKeyUsageOID.CODE_SIGNING in purposes

@@ -71,13 +71,14 @@ class Signature:
 
     def __post_init__(self) -> None:
         is_verified = self.state in (SignatureState.VALID, SignatureState.INVALID)
-        if is_verified != (self.certificate is not None):
-            rule = (
-                "names the certificate that it was verified with"
-                if is_verified
-                else "has no certificate"
+        if is_verified and self.certificate is None:
+            raise ConfigError(
+                f"a signature in the state {str(self.state)!r} names the certificate that it was verified with"
             )
-            raise ConfigError(f"a signature in the state {str(self.state)!r} {rule}")
+        if not is_verified and self.certificate is not None:
+            raise ConfigError(
+                f"a signature in the state {str(self.state)!r} has no certificate"
+            )
 
     @classmethod
     def missing(cls) -> Self:
@@ -134,6 +135,7 @@ class Update:
         # A text, as manifests have it.
         if not isinstance(cast("object", self.created_at), datetime | None):
             object.__setattr__(self, "created_at", in_utc(cast("str", self.created_at)))
+
         if not isinstance(cast("object", self.signature), Signature | None):
             raise ConfigError(
                 f"signature must be a Signature, such as Signature.missing(), not a value of type "
@@ -165,24 +167,27 @@ class Build:
     certificate: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("settings", UpdateSettings),
-            ("running", Update),
-            ("certificate", str),
+        for name, value, kind in (
+            ("settings", self.settings, UpdateSettings),
+            ("running", self.running, Update),
+            ("certificate", self.certificate, str),
         ):
-            if not isinstance(getattr(self, name), kind | None):
+            if not isinstance(cast("object", value), kind | None):
                 raise ConfigError(
-                    f"{name} must be of type {kind.__name__}, not {type(getattr(self, name)).__name__}"
+                    f"{name} must be of type {kind.__name__}, not {type(value).__name__}"
                 )
 
     @property
     def requires_signature(self) -> bool:
         """Whether the build only loads signed updates, because it was built with a certificate."""
-        is_configured = (
+        if self.certificate is not None:
+            return True
+
+        # The build may have one that was not found in it.
+        return (
             self.settings is not None
             and self.settings.code_signing_certificate is not None
         )
-        return is_configured or self.certificate is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +214,21 @@ def moment_of(value: object) -> datetime | None:
     try:
         if isinstance(value, str | datetime):
             return in_utc(value)
-        return (
-            datetime.fromtimestamp(value / 1000, UTC)
-            if isinstance(value, int | float)
-            else None
-        )
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value / 1000, UTC)
     except (ConfigError, OverflowError, OSError):
         raise ValueError(f"{value!r} is not a time") from None
+
+    return None
 
 
 def in_utc(time: datetime | str) -> datetime:
     """Return a time that compares with all others: one without a zone is in UTC. Raises ConfigError for no time."""
     try:
-        known = datetime.fromisoformat(time) if isinstance(time, str) else time
-        return known if known.tzinfo else known.replace(tzinfo=UTC)
+        if isinstance(time, str):
+            time = datetime.fromisoformat(time)
+
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, TypeError, AttributeError):
         raise ConfigError(
             f"{time!r} must be a datetime or an ISO 8601 string"
@@ -270,12 +276,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
+    """The app was launched, or reloaded, with an update."""
+
     update_id: str
     is_embedded: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
+    """The app checked for an update."""
+
     is_available: bool
     reasons: tuple[Reason, ...] = ()
     """Reasons why an offered update is not available."""
@@ -298,18 +308,25 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class EmergencyFallback:
+    """The app fell back to its embedded update, because another one failed to start."""
+
     update_id: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
+    """Stored updates were deleted, beyond those to keep."""
+
     update_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NotSpecified:
+    """The launch reached behavior that the reference leaves open."""
+
     what: str
+    """One of `NOT_SPECIFIED`."""
 
 
 Event: TypeAlias = (
