@@ -249,7 +249,14 @@ def pytester(
     """Run pytest within tests without the plugins that are slowest to load; ``-p NAME`` loads one."""
     monkeypatch.setattr(subprocess, "Popen", forking.LeanPopen)
     monkeypatch.setenv(
-        "PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
+        "PYTEST_ADDOPTS",
+        # The warning is about plugins of this machine, such as hypothesis, that the outer run has loaded already.
+        " ".join(
+            [
+                "-W ignore::pytest.PytestAssertRewriteWarning",
+                *(f"-p no:{name}" for name in SLOW_TO_LOAD),
+            ]
+        ),
     )
     return pytester
 
