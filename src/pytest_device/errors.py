@@ -147,11 +147,19 @@ class UnexpectedReplyError(ServiceError):
 
     Attributes:
         session_id: The ID that could still be read from it, or None: that session exists and must be stopped.
+        status: Its HTTP status, if an identity provider returned another one than the standard's; otherwise None.
     """
 
-    def __init__(self, message: str, *, session_id: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        session_id: str | None = None,
+        status: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.session_id = session_id
+        self.status = status
 
 
 class StopDelayedError(ServiceError):

@@ -77,6 +77,7 @@ FIRST: Final[Mapping[str, str]] = {
     "silent": _FORM.format(action="hang", fields=_USER + _PASSWORD),
 }
 _STATUS: Final = {"rejected": 400, "broken": 503}
+_METADATA_STATUS: Final = {"unknown": 404, "deployed": 503}
 _NEXT: Final[Mapping[str, str]] = {
     "password": _FORM.format(action="done", fields=_PASSWORD),
     "refuse": _FORM.format(action="refuse", fields=_REFUSAL + _USER + _PASSWORD),
@@ -134,7 +135,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         kind, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
         if rest == ".well-known/openid-configuration":
-            self._answer(json.dumps(self._pages.metadata(kind)), 200)
+            if status := _METADATA_STATUS.get(kind):
+                self._answer("", status)
+            else:
+                self._answer(json.dumps(self._pages.metadata(kind)), 200)
             return
         self._answer(FIRST.get(kind, ""), _STATUS.get(kind, 200))
 

@@ -229,6 +229,69 @@ def test_a_page_that_fails_costs_no_device(
     assert service.statuses() == []
 
 
+@pytest.mark.parametrize(
+    ("issuer", "line"),
+    [
+        ("/unknown", "config: * returned 404 (expected 200). The issuer must be *"),
+        ("/captcha/", "config: * both must match exactly, including a trailing *"),
+        ("/deployed", "infrastructure: *sign-in of 'ada' at * returned 503 *"),
+    ],
+    ids=["missing", "slash", "unavailable"],
+)
+def test_an_issuer_without_its_metadata_is_a_configuration_error(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    pages: Pages,
+    monkeypatch: pytest.MonkeyPatch,
+    issuer: str,
+    line: str,
+) -> None:
+    select(monkeypatch, f"{pages.url}{issuer}")
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(ON_DEVICE)
+
+    result = run(pytester)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{line}"])
+    assert service.statuses() == []
+
+
+def test_all_users_sign_in_before_the_first_device(
+    pytester: pytest.Pytester, service: FaultyService, staging: IdentityProvider
+) -> None:
+    service.add_fault("create", "reply", status=400, body="{}", times=None)
+    pytester.makepyfile(ON_DEVICE.replace("ada", "bob"))
+
+    run(pytester).assert_outcomes(errors=1)
+
+    assert [one.user for one in staging.authorizations] == ["ada", "bob"]
+
+
+def test_a_user_whom_no_test_asks_for_may_be_refused(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    staging: IdentityProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BOB_PASSWORD", "a wrong machine")
+    pytester.makepyfile(
+        ON_DEVICE
+        + "\n@pytest.mark.device(platform='android', type='web-preview-only')"
+        + "\ndef test_bob(device_session, device_sign_in): device_sign_in('bob')\n"
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*sign-in of 'bob' at *: the page did not accept *"])
+    assert service.statuses() == ["stopped", "stopped"]
+    posts = [one for one in staging.requests if one.method == "POST"]
+    assert (
+        len(posts) == 3
+    )  # the form and the code of the first user, the form of the other
+
+
 def test_a_device_does_not_boot_ahead_of_a_sign_in_that_may_fail(
     pytester: pytest.Pytester,
     service: FaultyService,

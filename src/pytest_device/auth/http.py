@@ -64,7 +64,7 @@ def get_json(
     reply = send("GET", url, {"Accept": ACCEPT_JSON, **headers}, client)
     if reply.status != 200:  # noqa: PLR2004  # the only status with the requested object
         raise UnexpectedReplyError(
-            f"{shown(url)} returned {reply.status} (expected 200)"
+            f"{shown(url)} returned {reply.status} (expected 200)", status=reply.status
         )
     return reply.json()
 

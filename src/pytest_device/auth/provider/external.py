@@ -3,6 +3,7 @@
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Final, Self, TypeAlias
 
@@ -38,6 +39,8 @@ SCOPES: Final = ("openid", "profile")
 _ATTEMPTS: Final = 2
 """Sign-ins of one user to try if the provider fails; after a refusal, more could lock the account."""
 _TEMPORARY: Final = frozenset(("server_error", "temporarily_unavailable"))
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERRORS: Final = 500
 
 
 class ExternalProvider:
@@ -82,8 +85,17 @@ class ExternalProvider:
         self._tokens.clear()  # without the lock: an interrupted sign-in may still hold it
 
     def prepare(self) -> None:
-        """Sign in the first user, before anything is paid for that needs one; raises the errors of `sign_in`."""
-        self.sign_in(next(iter(self._users)))
+        """Sign in all users, before anything is paid for that needs one.
+
+        Raises the errors of `sign_in` for the first user. Those of others are raised once a test asks for the user:
+        most tests do without.
+        """
+        first, *others = self._users
+        self.sign_in(first)
+
+        for name in others:
+            with suppress(DeviceError):
+                self.sign_in(name)
 
     def sign_in(
         self,
@@ -146,7 +158,7 @@ class ExternalProvider:
 
     def _through_page(self, user: User, scopes: Sequence[str]) -> TokenResponse:
         if self._discovery is None:
-            self._discovery = fetch_discovery(self.issuer)
+            self._discovery = self._discovered()
         nonce = secrets.token_urlsafe()
         redirect_uri = self._client.redirect_uris[0]
         request = AuthRequest(
@@ -178,6 +190,20 @@ class ExternalProvider:
             self._discovery,
             nonce=nonce if "openid" in scopes else None,
         )
+
+    def _discovered(self) -> DiscoveryDocument:
+        """Fetch the provider's metadata; raises ConfigError if there is none of this issuer."""
+        try:
+            return fetch_discovery(self.issuer)
+        except UnexpectedReplyError as error:
+            if (
+                error.status == _TOO_MANY_REQUESTS
+                or (error.status or 0) >= _SERVER_ERRORS
+            ):
+                raise
+            raise ConfigError(
+                f"{error}. The issuer must be exactly as in the provider's metadata"
+            ) from None
 
     @property
     def _as_client(self) -> str:
