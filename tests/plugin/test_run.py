@@ -758,6 +758,64 @@ def test_a_signal_ends_the_run_gracefully(
     assert "1 created, 1 stopped (confirmed)" in output
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_last_test_loses_no_report(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+) -> None:
+    monkeypatch.setenv("DEVICE_SHARE", "run")
+    service.add_fault("stop", "delay", seconds=2)
+    failing = f"{ONE}    assert False\n"
+    # The second test needs the device that the first one leaves.
+    pytester.makepyfile(failing, test_zeta=failing)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-x"],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+    assert eventually(lambda: ("stop", None) in service.requests())
+    run.send_signal(number)
+    output, _ = run.communicate(timeout=60)
+
+    assert run.returncode == (
+        pytest.ExitCode.TESTS_FAILED if number is signal.SIGINT else 128 + number
+    )
+    assert "KeyboardInterrupt" not in output
+    assert "1 created, 1 stopped (confirmed)" in output
+    assert "= 1 failed in " in output
+
+
+def test_a_signal_skips_the_wait_for_unfinished_stops(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "300")
+    service.add_fault("stop", "reply", status=400, body="{}", times=None)
+    pytester.makepyfile(ONE)
+    run = subprocess.Popen(
+        [sys.executable, "-u", "-m", "pytest"],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout
+
+    assert any("waiting up to 300 s for 1 session" in line for line in run.stdout)
+    run.send_signal(signal.SIGINT)
+    output, _ = run.communicate(timeout=60)
+
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "1 created, 0 stopped" in output
+    service.reset()
+    assert eventually(lambda: ("stop", 200) in service.requests())
+
+
 def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

@@ -248,9 +248,17 @@ class DeviceRun:
                 self._finish(session)
 
     def _finish(self, session: pytest.Session) -> None:
+        # From here on, an interrupt would lose the summary of the run, and with --device-no-reaper its sessions.
+        self._signals.close()
+
+        self._set_exit_status(session)
+        self._connection.close(session, self._signals)
+        # Again: a signal may have arrived meanwhile.
+        self._set_exit_status(session)
+
+    def _set_exit_status(self, session: pytest.Session) -> None:
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
-        self._connection.close(session, by_signal=self._signals.exit_status is not None)
 
     def pytest_unconfigure(self) -> None:
         """Restore the signal handlers."""
@@ -391,13 +399,14 @@ class Connection:
         if self._backend:
             self._backend.on_termination()
 
-    def close(self, session: pytest.Session, *, by_signal: bool) -> None:
+    def close(self, session: pytest.Session, signals: GracefulShutdown) -> None:
         """Stop the remaining sessions, and report events since the last report: an interrupted test has none."""
         until = time.monotonic() + self._settings.stop_timeout_seconds
+        by_signal = signals.exit_status is not None
         self._close_devices(session, by_signal=by_signal)
 
         if self._backend:
-            for event in self._closed(self._backend):
+            for event in self._closed(self._backend, signals):
                 self._log.event(event)
 
         if self._sweeper:
@@ -427,10 +436,10 @@ class Connection:
             )
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
-    def _closed(self, backend: Backend) -> list[Event]:
+    def _closed(self, backend: Backend, signals: GracefulShutdown) -> list[Event]:
         seconds = self._settings.stop_timeout_seconds
         if not self._terminal:
-            return backend.close(min(seconds, WORKER_STOP_SECONDS))
+            return backend.close(min(seconds, WORKER_STOP_SECONDS), signals.skips_waits)
 
         if pending := backend.pending():
             sessions = counted(pending, "session")
@@ -444,7 +453,7 @@ class Connection:
                 f"waiting up to {late:.0f} s for the response to {calls} (Ctrl-C to skip)"
             )
 
-        return backend.close(seconds)
+        return backend.close(seconds, signals.skips_waits)
 
 
 class DeviceTests(TimerNotes):

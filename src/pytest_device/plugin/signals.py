@@ -29,6 +29,7 @@ class GracefulShutdown:
         self._numbers: list[int] = []
         self._noted = 0
         self._closing = False
+        self._skips_waits = False
         self._raised_at = -SIGNAL_DEBOUNCE_SECONDS
         self._replaced: dict[
             int, Callable[[int, FrameType | None], Any] | int | None
@@ -39,6 +40,10 @@ class GracefulShutdown:
         """Exit status by the shells' convention; None without a signal, and for Ctrl-C, which pytest handles."""
         others = [number for number in self._numbers if number != signal.SIGINT]
         return 128 + others[0] if others else None
+
+    def skips_waits(self) -> bool:
+        """Return whether a signal has arrived during the shutdown: it is not to wait for what others finish."""
+        return self._skips_waits
 
     def install(self) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -78,6 +83,7 @@ class GracefulShutdown:
         # Not pytest.exit(): a test's "except Exception" would swallow its exception.
         self._noted += self._closing
         again = time.monotonic() - self._raised_at < SIGNAL_DEBOUNCE_SECONDS
+        self._skips_waits |= self._closing and not again
         if self._noted == FORCE_AFTER_SIGNALS or not (self._closing or again):
             self._raised_at = time.monotonic()
             raise KeyboardInterrupt

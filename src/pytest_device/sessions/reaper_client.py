@@ -5,7 +5,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -67,6 +67,11 @@ _WITHOUT_REAPER: Final = (
 STOP_SECONDS: Final = 5.0
 """Seconds that a test's teardown waits for the stop; after that the reaper continues alongside the next test."""
 R = TypeVar("R", bound=messages.SessionReport)
+
+
+def never() -> bool:
+    """Return False: a wait is not skipped."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,11 +531,16 @@ class ReaperClient:
         """Request the stop of all sessions; safe in a signal handler."""
         self._is_ending = self._channel.try_send(messages.End())
 
-    def close(self, timeout_seconds: float) -> list[Event]:
+    def close(
+        self,
+        timeout_seconds: float,
+        is_skipped: Callable[[], bool] = never,
+    ) -> list[Event]:
         """Stop all remaining sessions concurrently; return the events of ends that were not reported yet.
 
         Sessions that are not stopped after ``timeout_seconds`` are reported as such; a detached reaper continues. It
-        also continues to wait for responses to create calls, which this waits for only briefly.
+        also continues to wait for responses to create calls, which this waits for only briefly. A KeyboardInterrupt ends
+        the wait, too, and so does ``is_skipped``.
         """
         self._is_ending = True
         self._channel.send(messages.End())
@@ -540,7 +550,7 @@ class ReaperClient:
             with self._change:
                 # Ends the wait only: the reaper continues.
                 with suppress(KeyboardInterrupt):
-                    self._await_ends(timeout_seconds)
+                    self._await_ends(timeout_seconds, is_skipped)
 
                 unreported = [
                     pending
@@ -561,16 +571,19 @@ class ReaperClient:
             if self._run:
                 self._run.leave()
 
-    def _await_ends(self, timeout_seconds: float) -> None:
-        until = time.monotonic() + timeout_seconds
+    def _await_ends(
+        self, timeout_seconds: float, is_skipped: Callable[[], bool]
+    ) -> None:
+        began = time.monotonic()
+        late_until = began + self.late_seconds(timeout_seconds)
+        until = began + timeout_seconds
 
-        if not self._change.wait_for(
-            lambda: not (self.pending() or self.unanswered()),
-            self.late_seconds(timeout_seconds),
-        ):
-            self._change.wait_for(
-                lambda: not self.pending(), max(0.0, until - time.monotonic())
-            )
+        while (now := time.monotonic()) < until and not is_skipped():
+            if not self.pending() and (now >= late_until or not self.unanswered()):
+                return
+
+            # A signal is handled during the wait, but does not end it.
+            self._change.wait(min(SLICE_SECONDS, until - now))
 
     def _intent(self, request: SessionRequest) -> Entry:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES

@@ -32,6 +32,7 @@ from pytest_device.sessions.reaper_client import (
     STOP_SECONDS,
     ReaperClient,
     ReaperConfig,
+    never,
 )
 from pytest_device.sessions.reporter import Net, Reporter
 from pytest_device.sessions.runs import OwnRun
@@ -224,9 +225,11 @@ class LocalBackend(_Backend):
         del timeout_seconds
         return 0.0
 
-    def close(self, timeout_seconds: float) -> list[Event]:
+    def close(
+        self, timeout_seconds: float, is_skipped: Callable[[], bool] = never
+    ) -> list[Event]:
         """End the service, if this process started it, and its sessions with it."""
-        del timeout_seconds
+        del timeout_seconds, is_skipped
         self._open.close()
         return []
 
@@ -343,9 +346,14 @@ class RemoteBackend(_Backend):
         """Return for how many of ``timeout_seconds`` ``close`` waits for them."""
         return self._owner.late_seconds(timeout_seconds)
 
-    def close(self, timeout_seconds: float) -> list[Event]:
-        """Stop all remaining sessions concurrently; return the events of ends that were not reported yet."""
-        return self._owner.close(timeout_seconds)
+    def close(
+        self, timeout_seconds: float, is_skipped: Callable[[], bool] = never
+    ) -> list[Event]:
+        """Stop all remaining sessions concurrently; return the events of ends that were not reported yet.
+
+        ``is_skipped`` returns whether to stop waiting for them.
+        """
+        return self._owner.close(timeout_seconds, is_skipped)
 
 
 def shared_slots(

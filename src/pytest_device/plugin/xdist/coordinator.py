@@ -257,6 +257,9 @@ class Coordinator:
 
         A killed worker stops nothing, and the reports of an interrupted one no longer arrive.
         """
+        # From here on, an interrupt would lose the summary of the run.
+        self._signals.close()
+
         if self._housekeeping:
             settings = settings_of(self._config)
             until = time.monotonic() + settings.stop_timeout_seconds
