@@ -167,6 +167,20 @@ def anchors_of(page: Path) -> set[str]:
     }
 
 
+def test_every_term_of_the_glossary_is_linked_from_another_page() -> None:
+    glossary = DOCS / "glossary.md"
+    others = [page.read_text() for page in PAGES if page != glossary]
+    terms = anchors_of(glossary) - {"glossary"}
+    unlinked = [
+        term
+        for term in terms
+        if not any(f"glossary.md#{term})" in text for text in others)
+    ]
+
+    assert len(terms) > 20
+    assert unlinked == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_to_a_page_of_the_project_works(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text())
