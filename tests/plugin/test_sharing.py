@@ -686,12 +686,17 @@ def test_a_test_does_not_wait_for_a_session_held_by_its_own_fixtures(
     assert set(sharing.statuses()) == {"stopped"}
 
 
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("raise ValueError('nothing saved')", "ValueError"),
+        ("pytest.fail('nothing saved')", "Failed"),
+    ],
+)
 def test_a_hooks_exception_at_the_end_of_the_run_hides_no_failure(
-    pytester: pytest.Pytester, sharing: FaultyService
+    pytester: pytest.Pytester, sharing: FaultyService, statement: str, error: str
 ) -> None:
-    pytester.makeconftest(
-        "def pytest_device_stopping(): raise ValueError('nothing saved')\n"
-    )
+    pytester.makeconftest(f"import pytest\ndef pytest_device_stopping(): {statement}\n")
     pytester.makepyfile(
         TWO_PLATFORMS.replace(
             "def test_one(device_session): pass", "def test_one(device_session): 1/0"
@@ -701,7 +706,11 @@ def test_a_hooks_exception_at_the_end_of_the_run_hides_no_failure(
     result = pytester.runpytest("-x")
 
     result.stdout.fnmatch_lines(
-        ["*ZeroDivisionError*", "*at the end of the run: ValueError: nothing saved*"]
+        [
+            "*ZeroDivisionError*",
+            f"*at the end of the run: {error}: nothing saved*",
+            "*= 1 failed, 1 passed in *",
+        ]
     )
     assert sharing.statuses() == ["stopped"]
 

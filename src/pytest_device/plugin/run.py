@@ -430,7 +430,12 @@ class Connection:
                 self._devices.close(
                     interrupted=was_interrupted(session, by_signal=by_signal)
                 )
-        except Exception as error:  # noqa: BLE001  # a suite's hook failed: the run's report must still appear
+        # A suite's hook failed: the report of the run must still appear. The latter two derive from BaseException only.
+        except (
+            Exception,  # noqa: BLE001
+            pytest.fail.Exception,
+            pytest.skip.Exception,
+        ) as error:
             self._log.note(
                 f"pytest_device_stopping failed at the end of the run: {type(error).__name__}: {error}"
             )

@@ -440,9 +440,11 @@ class Devices:
         """Stop all sessions except warm ones; after an interrupt, those, too."""
         if interrupted and self.warm:
             self.warm.end()
-        with suppress(StopFailedError):  # its event reports it
-            self._pool.release([], lambda _need: False)
-        self._pool.close()
+        try:
+            with suppress(StopFailedError):  # its event reports it
+                self._pool.release([], lambda _need: False)
+        finally:
+            self._pool.close()
 
     def _acquire(
         self,
