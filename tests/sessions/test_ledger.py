@@ -98,6 +98,56 @@ def test_nor_does_it_on_a_file_system_without_hard_links(
     assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
 
 
+def _fail_on_directories(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let the system refuse to make changes of directories durable, with this error."""
+    fsync = os.fsync
+
+    def refusing(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refusing)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directories are not synchronized")
+def test_an_entry_is_written_where_directories_cannot_be_synchronized(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail_on_directories(monkeypatch, errno.EINVAL)
+
+    ledger.add(ENTRY)
+
+    assert ledger.read() == ([ENTRY], {})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directories are not synchronized")
+def test_an_entry_that_is_not_durable_is_not_left(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail_on_directories(monkeypatch, errno.EIO)
+
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        ledger.add(ENTRY)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_without_hard_links_that_is_full_leaves_no_entry(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_source: str, _target: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
+
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        ledger.add(ENTRY)
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_claimed_entry_never_replaces_another_one(tmp_path: Path) -> None:
     theirs, ours = Ledger(str(tmp_path / "theirs")), Ledger(str(tmp_path / "ours"))
     for ledger in (theirs, ours):

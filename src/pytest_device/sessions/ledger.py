@@ -146,12 +146,18 @@ class Ledger:
     def add(self, entry: Entry) -> None:
         """Write a new entry durably; raises OSError if that fails, FileExistsError if another entry has its name."""
         draft = self._drafted(entry)
+        path = self._path(entry.intent)
         try:
-            _name_new(draft, self._path(entry.intent))
+            _name_new(draft, path)
         finally:
             _unlink(draft)
 
-        self._sync()
+        try:
+            self._sync()
+        except OSError:
+            # Its call is not sent: later runs would report a session that was never requested.
+            _unlink(path)
+            raise
 
     def write(self, entry: Entry) -> None:
         """Replace an entry durably; raises OSError and keeps the previous one if that fails."""
@@ -317,7 +323,11 @@ def _name_new(draft: str, path: str) -> None:
         raise
     except OSError:  # the file system has no hard links
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
-        os.replace(draft, path)  # noqa: PTH105
+        try:
+            os.replace(draft, path)  # noqa: PTH105
+        except OSError:
+            _unlink(path)
+            raise
 
 
 def _unlink(path: str) -> None:
