@@ -59,15 +59,17 @@ class AppState(IntEnum):
 class Tools:
     """How the controllers reach a device.
 
-    ``capabilities`` are Appium's. ``appium_home`` has the user's Appium driver for the device, None if this package
-    brings the driver. ``debugging_port`` is the port of the relay to a browser, None if the device is not a browser.
+    Attributes:
+        capabilities: The capabilities of an Appium session on the device.
+        appium_home: The directory with the user's Appium driver for the device, None if this package brings the driver.
+        debugging_port: The port of the relay to a browser, None if the device is not a browser.
+        environ: Variables that the controllers' programs need to find this device and no other.
     """
 
     capabilities: Mapping[str, str | int]
     appium_home: Path | None = None
     debugging_port: int | None = None
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables that the controllers' programs need to find this device and no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +160,8 @@ _MEDIA_TYPES: Final = (
 async def take_screenshot(device: Device) -> Screenshot:
     """Return a screenshot that a page may show. Raises ControllerError, also for data that is no image."""
     data = await device.screenshot()
-    for beginning, media_type in _MEDIA_TYPES:
-        if data.startswith(beginning):
+    for signature, media_type in _MEDIA_TYPES:
+        if data.startswith(signature):
             return Screenshot(data, media_type)
 
     raise ControllerError("the device did not return a PNG or JPEG screenshot")

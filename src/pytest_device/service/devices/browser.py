@@ -35,53 +35,46 @@ _UNUSED: Final = (
     "Translate",
 )
 _FLAGS: Final = (
-    *(
-        "--headless=new",
-        "--disable-gpu",
-        "--in-process-gpu",
-        "--mute-audio",
-        "--hide-scrollbars",
-    ),
+    # Neither a display nor a sound card is needed.
+    "--headless=new",
+    "--disable-gpu",
+    "--in-process-gpu",
+    "--mute-audio",
+    "--hide-scrollbars",
     # One session needs few processes, and many sessions share a machine. An app that leaves the screen, as before
     # every test, needs no new process, which is 5 to 10 times as fast.
-    *(
-        "--disable-site-isolation-trials",
-        "--renderer-process-limit=2",
-        "--disable-extensions",
-    ),
-    *("--disable-breakpad", "--disable-crash-reporter"),
+    "--disable-site-isolation-trials",
+    "--renderer-process-limit=2",
+    "--disable-extensions",
+    "--disable-breakpad",
+    "--disable-crash-reporter",
     # No downloads, reports or prompts that a test did not cause.
-    *(
-        "--no-first-run",
-        "--no-default-browser-check",
-        "--disable-default-apps",
-        "--disable-sync",
-        "--no-pings",
-    ),
-    *(
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-domain-reliability",
-    ),
-    *(
-        "--disable-client-side-phishing-detection",
-        "--metrics-recording-only",
-        "--disable-quic",
-    ),
-    *("--password-store=basic", "--use-mock-keychain", "--disable-dev-shm-usage"),
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--no-pings",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-client-side-phishing-detection",
+    "--metrics-recording-only",
+    "--disable-quic",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    "--disable-dev-shm-usage",
     # A page in the background keeps running, as on a phone.
-    *(
-        "--disable-background-timer-throttling",
-        "--disable-backgrounding-occluded-windows",
-    ),
-    "--allow-pre-commit-input",  # otherwise touches and keys before a page's first frame are lost
-    *(
-        "--disable-renderer-backgrounding",
-        "--disable-hang-monitor",
-        "--disable-popup-blocking",
-    ),
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    # Otherwise touches and keys before a page's first frame are lost.
+    "--allow-pre-commit-input",
+    "--disable-hang-monitor",
+    "--disable-popup-blocking",
     f"--disable-features={','.join(_UNUSED)}",
-    *("--lang=en-US", "--remote-debugging-pipe"),
+    "--lang=en-US",
+    # A port could be opened by every user of the machine; a pipe only by this process.
+    "--remote-debugging-pipe",
 )
 
 
@@ -90,25 +83,26 @@ def find_browsers(environ: Mapping[str, str]) -> list[Path]:
     places = SYSTEM.places
     path = environ.get("PATH", "")
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or "/")
+
     on_path = [shutil.which(name, path=path) for name in places.browser_names]
-    in_place = [
+    candidates = [Path(program) for program in on_path if program]
+    candidates += [
         program
         for program in places.browsers(environ, home)
         if os.access(program, os.X_OK)
     ]
-    # Different names of one program are one browser.
-    programs = {
-        Path(program).resolve(): Path(program)
-        for program in reversed([*on_path, *in_place])
-        if program
-    }
-    return list(reversed(programs.values()))
+
+    # Different names of one program are one browser: the first name stays.
+    by_target: dict[Path, Path] = {}
+    for program in candidates:
+        by_target.setdefault(program.resolve(), program)
+    return list(by_target.values())
 
 
 def find_chromedriver(environ: Mapping[str, str]) -> Path | None:
     """Return the chromedriver for Appium, None if it is missing."""
-    found = shutil.which(SYSTEM.places.chromedriver, path=environ.get("PATH", ""))
-    return Path(found) if found else None
+    on_path = shutil.which(SYSTEM.places.chromedriver, path=environ.get("PATH", ""))
+    return Path(on_path) if on_path else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +129,34 @@ async def browsing(
     log: Log,
     limit_seconds: float = BOOT_SECONDS,
 ) -> AsyncGenerator[Browser, None]:
-    """Run a browser with one empty page in a window of this size; its profile is below ``directory``.
+    """Run a browser with one empty page; it is stopped at the end of the block.
 
-    It is stopped at the end of the block; processes that it leaves are stopped with the directory. If it exits before
-    it is ready, it is started once more, and ``log`` reports the reason. Raises ControllerError if it does not start,
-    OSError if its directories cannot be created.
+    If it exits before it is ready, it is started once more, and ``log`` reports the reason.
+
+    Arguments:
+        executable: The browser.
+        size: Width and height of its window in CSS pixels.
+        directory: Gets its profile. Processes that it leaves are stopped when the guard removes this directory.
+        environ: The environment of its process.
+        guard: Stops the processes if this process is killed.
+        log: Called with a line for a retried start.
+        limit_seconds: The maximum time of a start.
+
+    Raises:
+        ControllerError: It does not start.
+        OSError: Its directories cannot be created.
     """
     profile = directory / "chromium"
-    for needed in (profile, directory / "home"):
-        needed.mkdir(parents=True, exist_ok=True)
+    home = directory / "home"
+    profile.mkdir(parents=True, exist_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
 
     with short_directory(guard) as temporary:
-        own = SYSTEM.home_variables(directory / "home", temporary)
+        own_environ = {**environ, **SYSTEM.home_variables(home, temporary)}
         command = _command(executable, profile, size)
 
         async def start() -> Browser:
-            program = await _started(command, directory, {**environ, **own}, guard)
+            program = await _started(command, directory, own_environ, guard)
             return await _answering(program, limit_seconds)
 
         browser = await _with_retry(start, log)
@@ -173,13 +179,14 @@ async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Brow
 def _command(
     program: Path, profile: Path, size: tuple[int, int]
 ) -> Sequence[str | Path]:
-    as_root = ("--no-sandbox",) if SYSTEM.is_root() else ()
-    window = f"--window-size={size[0]},{size[1]}"
+    # The browser refuses to run its sandbox as root, as in most containers.
+    for_root = ("--no-sandbox",) if SYSTEM.is_root() else ()
+    width, height = size
     return [
         program,
         *_FLAGS,
-        *as_root,
-        window,
+        *for_root,
+        f"--window-size={width},{height}",
         f"--user-data-dir={profile}",
         "about:blank",
     ]
@@ -217,7 +224,7 @@ async def _answering(program: Program, limit_seconds: float) -> Browser:
     connection = Connection(reader, writer)
     browser = Browser(program, connection, asyncio.create_task(connection.read()))
 
-    async def answered() -> Mapping[str, Any] | None:
+    async def version() -> Mapping[str, Any] | None:
         try:
             return await connection.call(
                 "Browser.getVersion", limit_seconds=limit_seconds
@@ -226,7 +233,7 @@ async def _answering(program: Program, limit_seconds: float) -> Browser:
             return None
 
     try:
-        await program.ready(answered, limit_seconds)
+        await program.ready(version, limit_seconds)
     except BaseException:
         await finish_despite_cancellation(_end(browser))
         raise

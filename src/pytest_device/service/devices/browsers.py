@@ -113,12 +113,12 @@ class Pinned:
 
     def missing(self, session_type: SessionType) -> list[str]:
         """Return the titles of the programs to install before a session of this type."""
-        needs_browser = self.has_browser and not self.program.is_file()
-        needs_driver = session_type is SessionType.APPIUM and not self._driver.installed
-        return [
-            *([CHROMIUM.title] if needs_browser else []),
-            *([self._driver.title] if needs_driver else []),
-        ]
+        titles: list[str] = []
+        if self.has_browser and not self.program.is_file():
+            titles.append(CHROMIUM.title)
+        if session_type is SessionType.APPIUM and not self._driver.installed:
+            titles.append(self._driver.title)
+        return titles
 
     async def install(
         self, toolbox: Toolbox, session_type: SessionType, progress: Log
@@ -134,15 +134,14 @@ class Pinned:
         name = _DRIVERS[self.built_for]
         libraries = self.program.parent / "al2023/lib" if self.has_browser else ""
         version = pinned_driver_version()
+        _, script = _DRIVER_FILES
         return Package(
             title=f"chromedriver {version}",
             directory=self.cache_dir
             / f"chromedriver-{version}-{digest(_DRIVER_FILES)}",
             proof=Path(f"chromedriver{Path(name).suffix}"),
-            command=[
-                *(self.python, _DRIVER_FILES[1].name, name, libraries),
-                *(self.python, *PIP),
-            ],
+            # The script takes the chromedriver's name, its libraries, and the command of pip that it runs.
+            command=[self.python, script.name, name, libraries, self.python, *PIP],
             files=_DRIVER_FILES,
             by_hand=self.by_hand,
         )
@@ -160,7 +159,7 @@ class _Own:
     program: Path | None
     version: str
     chromedriver: Path | None
-    problems: tuple[str, ...] = ()
+    problems: Sequence[str] = ()
 
 
 async def find(
@@ -174,7 +173,13 @@ async def find(
 ) -> Found:
     """Return the browser for a session type: the machine's own if it is suitable.
 
-    Nothing is installed without a ``cache_dir``. A program that prints no version within the limit does not run.
+    Arguments:
+        environ: The environment to search, and of the programs that print their versions.
+        session_type: The session type: only Appium needs a chromedriver.
+        cache_dir: The directory for what may be installed; None to use only what this machine has.
+        built_for: The hardware of this machine, see ``hardware``.
+        selenium_manager: Whether Selenium Manager may download what is missing.
+        limit_seconds: The maximum time until a program prints its version; a slower one counts as one that does not run.
     """
     own = await _own(environ, session_type, limit_seconds)
     found = Found(
@@ -197,6 +202,7 @@ async def find(
             return await _managed(found, environ, session_type, pinned, own)
     except ConfigError as error:
         return replace(found, missing=f"{found.missing}, and {error}")
+
     if pinned.has_browser:
         return _with_pinned(found, pinned, session_type)
     return replace(found, fix=f"{found.fix}{_other_fix(built_for)}")
@@ -259,6 +265,7 @@ async def _managed(
     """Return what Selenium Manager has downloaded, or will. Raises ConfigError if there is none for this system."""
     if pinned.built_for not in _DOWNLOADABLE:
         raise ConfigError(f"{TITLE} has no browser for {pinned.built_for}")
+
     manager = SeleniumManager.of_selenium(pinned.cache_dir)
     pair = await manager.installed(environ, own.program)
     if pair is None:
@@ -278,9 +285,8 @@ async def _managed(
         about=f"installed by {TITLE}: {', '.join(own.problems)}",
         origin=Origin.SELENIUM_MANAGER,
     )
-    if session_type is not SessionType.APPIUM:
-        return ready
-    await _check_pair(pair, environ)
+    if session_type is SessionType.APPIUM:
+        await _check_pair(pair, environ)
     return ready
 
 
@@ -303,18 +309,18 @@ async def _download(found: Found, toolbox: Toolbox, progress: Log) -> Found:
 def install_line(environ: Mapping[str, str]) -> str:
     """Return the command that installs a browser on this machine."""
     path = os.pathsep.join([environ.get("PATH", ""), os.defpath])
-    return next(
-        (line for tool, line in _INSTALL.items() if shutil.which(tool, path=path)),
-        _BY_HAND,
-    )
+    for tool, command in _INSTALL.items():
+        if shutil.which(tool, path=path):
+            return command
+    return _BY_HAND
 
 
 async def _check_pair(pair: BrowserPair, environ: Mapping[str, str]) -> str:
     """Return the browser's version. Raises ConfigError if its chromedriver is for another one, or does not run."""
     driver = await _driver_version(pair.chromedriver, environ, VERSION_SECONDS)
     browser = await _browser_version(pair.browser, environ, VERSION_SECONDS)
-    mismatch = _mismatch(driver.text, browser)
-    if problem := driver.problem or mismatch:
+    problem = driver.problem or _mismatch(driver.text, browser)
+    if problem:
         raise ConfigError(f"{TITLE} installed a pair that does not fit: {problem}")
     return browser
 
@@ -323,46 +329,60 @@ async def _own(
     environ: Mapping[str, str], session_type: SessionType, limit_seconds: float
 ) -> _Own:
     """Return the first browser of this machine that the session can use, or the first and why it cannot."""
-    programs, chromedriver = find_browsers(environ), find_chromedriver(environ)
-    if session_type is not SessionType.APPIUM:
-        if not programs:
-            return _Own(None, "", chromedriver, _absent(programs, chromedriver))
+    programs = find_browsers(environ)
+    chromedriver = find_chromedriver(environ)
+    problems = _absent(programs, chromedriver)
+    if programs and session_type is not SessionType.APPIUM:
         version = await _browser_version(programs[0], environ, limit_seconds)
         return _Own(programs[0], version, chromedriver)
 
     driver = _Version()
-    if chromedriver:
+    if chromedriver and session_type is SessionType.APPIUM:
         driver = await _driver_version(chromedriver, environ, limit_seconds)
-    absent = _absent(programs, chromedriver)
-    broken = (driver.problem,) if driver.problem else ()
-    candidates = list[_Own]()
+    if driver.problem:
+        problems.append(driver.problem)
+    if not programs:
+        return _Own(None, "", chromedriver, problems)
+
+    candidates: list[_Own] = []
     for program in programs:
         version = await _browser_version(program, environ, limit_seconds)
         mismatch = _mismatch(driver.text, version, " on PATH")
-        problems = (*absent, *broken, *([mismatch] if mismatch else []))
-        candidates.append(_Own(program, version, chromedriver, problems))
-    if not candidates:
-        return _Own(None, "", chromedriver, (*absent, *broken))
-    # The pinned chromedriver may be for a browser that is not the first.
-    pinned = _major(pinned_driver_version())
-    fitting = [own for own in candidates if not own.problems]
-    as_pinned = [own for own in candidates if _major(own.version) == pinned]
-    return [*fitting, *as_pinned, *candidates][0]
+        its_problems = [*problems, mismatch] if mismatch else problems
+        candidates.append(_Own(program, version, chromedriver, its_problems))
+    return _best(candidates)
 
 
-def _absent(programs: Sequence[Path], chromedriver: Path | None) -> tuple[str, ...]:
-    return (
-        *(() if programs else ("no Chromium is on PATH",)),
-        *(() if chromedriver else ("chromedriver is not on PATH",)),
-    )
+def _best(candidates: Sequence[_Own]) -> _Own:
+    """Return the first browser without problems; otherwise the one that the pinned chromedriver is for, or the first."""
+    for own in candidates:
+        if not own.problems:
+            return own
+
+    pinned_major = _major(pinned_driver_version())
+    for own in candidates:
+        if _major(own.version) == pinned_major:
+            return own
+    return candidates[0]
+
+
+def _absent(programs: Sequence[Path], chromedriver: Path | None) -> list[str]:
+    problems: list[str] = []
+    if not programs:
+        problems.append("no Chromium is on PATH")
+    if not chromedriver:
+        problems.append("chromedriver is not on PATH")
+    return problems
 
 
 def _mismatch(driver: str, browser: str, origin: str = "") -> str:
     """Return how the major versions differ, "" if they do not; an unknown version is assumed to match."""
-    versions = _major(driver), _major(browser)
-    if not all(versions) or versions[0] == versions[1]:
+    driver_major, browser_major = _major(driver), _major(browser)
+    if not driver_major or not browser_major or driver_major == browser_major:
         return ""
-    return f"chromedriver {versions[0]}{origin} does not match Chromium {versions[1]}"
+    return (
+        f"chromedriver {driver_major}{origin} does not match Chromium {browser_major}"
+    )
 
 
 def _major(version: str) -> str:
@@ -394,9 +414,11 @@ async def _driver_version(
 async def _browser_version(
     program: Path, environ: Mapping[str, str], limit_seconds: float
 ) -> str:
+    # On Windows, asking the program would open a window.
     version = SYSTEM.places.browser_version(program)
     if version is not None:
         return version
+
     try:
         printed = await ask(
             [program, "--version"], environ=environ, limit_seconds=limit_seconds
@@ -414,6 +436,7 @@ def _other_fix(built_for: str) -> str:
     """Return the ways beside the system's packages, "" if there are none."""
     if built_for not in _DOWNLOADABLE:
         return ""
+
     pinned = ""
     if built_for in _DRIVERS:
         pinned = f", or a browser of version {_major(pinned_driver_version())}"

@@ -23,9 +23,11 @@ FORCED: Final = (chromium.KIND, fake.KIND)
 class DevicePreference:
     """The user's choice of devices on this machine.
 
-    ``real_only``: no browser replaces a device. ``avd`` and ``simulator`` name the only emulator and simulator to use,
-    which are started unless they are running; no browser replaces them, either. ``selenium_manager``: a browser or
-    chromedriver that this machine lacks may be downloaded by it.
+    Attributes:
+        real_only: Whether no browser may replace a device.
+        avd: The only emulator to use, which is started unless it is running; no browser replaces it.
+        simulator: The only simulator to use, in the same way.
+        selenium_manager: Whether Selenium Manager may download a browser or chromedriver that this machine lacks.
     """
 
     real_only: bool = False
@@ -68,12 +70,22 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The devices of one kind; ``missing`` is the reason why none is usable, ``fix`` how to fix that.
+    """The devices of one kind on this machine.
 
-    ``to_start`` is the device to start for the first session, with the program ``starter``. ``program`` controls the
-    devices, ``chromedriver`` lets Appium control a browser, ``appium_home`` has the user's Appium driver for a real
-    device. ``about`` is the version and origin of a browser, ``to_install`` lists its missing programs, ``origin`` says what
-    installs them. ``is_named``: the user named the device of this kind to use.
+    Attributes:
+        kind: The name of the kind.
+        devices: The running devices; none for kinds that start one for each session.
+        program: The program that controls the devices.
+        chromedriver: Lets Appium control a browser.
+        appium_home: The directory with the user's Appium driver for a real device.
+        missing: Why none is usable, empty if one is.
+        fix: What makes one usable.
+        about: The version and origin of a browser.
+        to_install: The missing programs of a browser, for messages.
+        origin: Where a browser and its missing programs come from.
+        to_start: The device to start for the first session.
+        starter: The program that starts it.
+        is_named: Whether the user named the device of this kind to use.
     """
 
     kind: str
@@ -107,52 +119,58 @@ def with_driver(found: Found, appium_home: Path, package: str) -> Found:
         path = appium_home / "node_modules" / package / "package.json"
         driver: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
-        missing, fix = (
+        return _lacking(
+            found,
             f"{package} is not installed in {appium_home}",
             f"appium driver install {name}",
         )
-    else:
-        if not (majors := _other_majors(driver)):
-            return replace(found, appium_home=appium_home)
 
-        which = f"{package} {driver.get('version', '')} in {appium_home} is for Appium {majors}"
-        missing, fix = (
-            f"{which}, the local service runs {APPIUM.version}",
+    majors = _other_majors(driver)
+    if majors:
+        version = driver.get("version", "")
+        return _lacking(
+            found,
+            f"{package} {version} in {appium_home} is for Appium {majors}, "
+            f"the local service runs {APPIUM.version}",
             f"appium driver update {name} --unsafe",
         )
 
-    return replace(
-        found,
-        missing="; ".join(filter(None, (found.missing, missing))),
-        fix=found.fix or fix,
-    )
+    return replace(found, appium_home=appium_home)
+
+
+def _lacking(found: Found, missing: str, fix: str) -> Found:
+    """Return devices with one more reason why none is usable; the fix for the first reason comes first."""
+    if found.missing:
+        missing = f"{found.missing}; {missing}"
+    return replace(found, missing=missing, fix=found.fix or fix)
 
 
 def _other_majors(driver: dict[str, Any]) -> str:
-    """Return the major versions of Appium that a driver supports, empty if ours is or may be one of them."""
-    wanted = str(driver.get("peerDependencies", {}).get("appium", ""))
-    majors = re.findall(r"(?:^|\|\|)\s*[\^~v=]?\s*(\d+)", wanted)
-    return "" if APPIUM.version.partition(".")[0] in majors else " or ".join(majors)
+    """Return the major versions of Appium that a driver supports, empty if the local service's is or may be one."""
+    supported = str(driver.get("peerDependencies", {}).get("appium", ""))
+    majors = re.findall(r"(?:^|\|\|)\s*[\^~v=]?\s*(\d+)", supported)
+    if APPIUM.version.partition(".")[0] in majors:
+        return ""
+    return " or ".join(majors)
 
 
 def usable(
     availabilities: Sequence[Found], platform: Platform, identifier: str | None
 ) -> Found:
     """Return the first kind with a usable device. Raises ControllerError if there is none."""
-    wanted = plain(identifier) if identifier else None
-    # The fake device cannot run an app: only requests that name it get it.
-    fitting = [
-        one
-        for one in availabilities
-        if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)
-    ]
-    candidates = without_fallback(fitting)
+    requested = plain(identifier) if identifier else None
+    if requested in FORCED:
+        matching = [found for found in availabilities if found.kind == requested]
+    else:
+        # The fake device cannot run an app: only requests that name it get it.
+        matching = [found for found in availabilities if found.kind != fake.KIND]
 
-    found = next((one for one in candidates if not one.missing), None)
-    if found is None:
-        raise _nothing(candidates, platform, wanted)
+    candidates = without_fallback(matching)
+    for found in candidates:
+        if not found.missing:
+            return found
 
-    return found
+    raise _no_device(candidates, platform, requested)
 
 
 def without_fallback(availabilities: Sequence[Found]) -> Sequence[Found]:
@@ -160,7 +178,8 @@ def without_fallback(availabilities: Sequence[Found]) -> Sequence[Found]:
 
     With a browser instead, a run would pass without the device that it is about.
     """
-    return [one for one in availabilities if one.is_named] or availabilities
+    named = [found for found in availabilities if found.is_named]
+    return named or availabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,59 +198,69 @@ def choose(
 ) -> Choice:
     """Choose the device of a session.
 
-    Raises ControllerError if this machine has no usable device, or has real devices but none with the requested name or
-    none that is free: a session never gets another device than the requested one. Not in the
-    document; chosen here.
+    Not in the document; chosen here: a session never gets another device than the requested one.
+
+    Arguments:
+        availabilities: The devices of this machine, by kind, in order of preference.
+        platform: The requested platform.
+        identifier: The requested device, None for any.
+        taken: The IDs of the devices that other sessions use.
+
+    Raises:
+        RequestError: No device has the requested name.
+        BusyError: Every matching device is in use.
+        ControllerError: This machine has no usable device.
     """
     found = usable(availabilities, platform, identifier)
-    return Choice(
-        found,
-        _one(found.devices, platform, identifier, taken) if found.devices else None,
-    )
+    if not found.devices:
+        return Choice(found)
+    return Choice(found, _free_device(found.devices, platform, identifier, taken))
 
 
-def _one(
+def _free_device(
     devices: Sequence[ConnectedDevice],
     platform: Platform,
     identifier: str | None,
     taken: Collection[str],
 ) -> ConnectedDevice:
-    wanted = [
+    matching = [
         device
         for device in devices
         if identifier is None or plain(identifier) in device.names
     ]
-    if not wanted:
-        known = ", ".join(sorted(device.udid for device in devices))
+    if not matching:
+        running = ", ".join(sorted(device.udid for device in devices))
+        kinds = " or ".join(repr(kind) for kind in FORCED)
         raise RequestError(
-            f"deviceIdentifier {identifier!r} is not a running {platform} device: {known}. "
-            f"Set it to one of these, to {' or '.join(map(repr, FORCED))} for a device of that kind, or leave it out."
+            f"deviceIdentifier {identifier!r} is not a running {platform} device: {running}. "
+            f"Set it to one of these, to {kinds} for a device of that kind, or leave it out."
         )
 
-    free = next((device for device in wanted if device.udid not in taken), None)
-    if free is None:
-        busy = ", ".join(device.udid for device in wanted)
-        raise BusyError(
-            f"every matching {platform} device is in use by another session: {busy}"
-        )
+    for device in matching:
+        if device.udid not in taken:
+            return device
 
-    return free
+    busy = ", ".join(device.udid for device in matching)
+    raise BusyError(
+        f"every matching {platform} device is in use by another session: {busy}"
+    )
 
 
-def _nothing(
-    availabilities: Sequence[Found], platform: Platform, wanted: str | None
+def _no_device(
+    availabilities: Sequence[Found], platform: Platform, requested: str | None
 ) -> ControllerError:
-    if not availabilities and wanted == chromium.KIND:
+    if not availabilities and requested == chromium.KIND:
         return ControllerError(
-            f"deviceIdentifier {wanted!r}: this service uses real devices only"
+            f"deviceIdentifier {requested!r}: this service uses real devices only"
         )
     if not availabilities:  # the fake device was requested, for another session type
         return ControllerError(
-            f"deviceIdentifier {wanted!r}: that device is for appium sessions only"
+            f"deviceIdentifier {requested!r}: that device is for appium sessions only"
         )
 
-    lacking = "; ".join(f"{found.kind}: {found.missing}" for found in availabilities)
+    reasons = "; ".join(f"{found.kind}: {found.missing}" for found in availabilities)
+    # The fix for the last kind, which is the browser unless the user excluded it: it can stand in for any phone.
     fixes = [found.fix for found in availabilities if found.fix]
     return ControllerError(
-        f"this machine has no {platform} device for the session ({lacking}): {fixes[-1]}"
+        f"this machine has no {platform} device for the session ({reasons}): {fixes[-1]}"
     )

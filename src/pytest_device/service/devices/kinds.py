@@ -96,14 +96,13 @@ def _real(
         found = await listed(machine.for_tools, machine.preference)
         if machine.preference.device_of(platform):
             found = replace(found, is_named=True)
+
         # Other controllers bring their own drivers.
         if session_type is not SessionType.APPIUM:
             return found
-        return with_driver(
-            found,
-            Path(machine.environ.get("APPIUM_HOME") or machine.home / ".appium"),
-            package,
-        )
+
+        appium_home = machine.environ.get("APPIUM_HOME") or machine.home / ".appium"
+        return with_driver(found, Path(appium_home), package)
 
     return find
 
@@ -122,21 +121,21 @@ async def _fake(_machine: Machine, _session_type: SessionType) -> Found:
     return Found(fake.KIND)
 
 
-_EVERY: Final = tuple(SessionType)
+_ALL_TYPES: Final = tuple(SessionType)
 KINDS: Final = (
     Kind(
         emulator.KIND,
         (Platform.ANDROID,),
-        _EVERY,
+        _ALL_TYPES,
         _real(emulator.listed, Platform.ANDROID, "appium-uiautomator2-driver"),
     ),
     Kind(
         simulator.KIND,
         (Platform.IOS,),
-        _EVERY,
+        _ALL_TYPES,
         _real(simulator.listed, Platform.IOS, "appium-xcuitest-driver"),
     ),
-    Kind(chromium.KIND, tuple(Platform), _EVERY, _chromium),
+    Kind(chromium.KIND, tuple(Platform), _ALL_TYPES, _chromium),
     Kind(fake.KIND, tuple(Platform), (SessionType.APPIUM,), _fake),
 )
 """The kinds of devices, in order of preference."""
@@ -146,20 +145,30 @@ async def availability(
     platform: Platform, session_type: SessionType, machine: Machine
 ) -> Sequence[Found]:
     """Return this machine's devices for a session type, by kind, in order of preference."""
-    return [
-        await kind.find(machine, session_type)
-        for kind in KINDS
-        if platform in kind.platforms and session_type in kind.types
-        if not (machine.preference.real_only and kind.name in FORCED)
-    ]
+    availabilities: list[Found] = []
+    for kind in KINDS:
+        if platform not in kind.platforms or session_type not in kind.types:
+            continue
+        if machine.preference.real_only and kind.name in FORCED:
+            continue
+        availabilities.append(await kind.find(machine, session_type))
+    return availabilities
 
 
 class Devices:
     """The devices of this machine; each is borrowed by one session at a time.
 
-    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser. Requests that
-    cannot have a required ``isolation`` are refused.
-    Devices that ``preference`` names are started for the first session; ``close`` stops them.
+    Devices that the user named are started for the first session; ``close`` stops them.
+
+    Arguments:
+        environ: The environment of a session's programs.
+        home: The user's home directory.
+        guard: Stops the devices' programs if this process is killed.
+        log: Called with a line for each event without a session.
+        toolbox: Installs a missing browser; without it, none is installed.
+        preference: The user's choice of devices.
+        isolation: How programs are isolated from other users; requests that can't have a required one are refused.
+        handover_seconds: The maximum time to wait for the device of a session that has ended.
     """
 
     def __init__(
@@ -189,10 +198,10 @@ class Devices:
     async def choose(self, request: Mapping[str, Any], progress: Log) -> Found:
         """Return the device for a request, which starts if necessary; raises ConfigError if there is none."""
         try:
-            _, device = await self._up(request, progress)
+            _, found = await self._find_running(request, progress)
         except ControllerError as error:
             raise ConfigError(str(error)) from error
-        return device
+        return found
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no usable device for a request, None if it has one or can install or start it.
@@ -210,12 +219,15 @@ class Devices:
 
     async def _find(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
         platform = Platform(request["platform"])
-        availabilities = await availability(platform, _type(request), self._machine)
+        session_type = _type(request)
+        availabilities = await availability(platform, session_type, self._machine)
         found = usable(availabilities, platform, request.get("deviceIdentifier"))
-        if self._isolation.required and (
-            reason := await self._exposure(found, _type(request))
-        ):
-            raise RequestError(required(reason))
+
+        if self._isolation.required:
+            reason = await self._exposure(found, session_type)
+            if reason:
+                raise RequestError(required(reason))
+
         return availabilities, found
 
     async def _exposure(self, found: Found, session_type: SessionType) -> str:
@@ -243,7 +255,7 @@ class Devices:
             self._taken,
         )
 
-    async def _up(
+    async def _find_running(
         self, request: Mapping[str, Any], note: Log
     ) -> tuple[Sequence[Found], Found]:
         """Find the devices for a request, after starting the one that the user named."""
@@ -251,6 +263,7 @@ class Devices:
             availabilities, found = await self._find(request)
             if not found.to_start:
                 return availabilities, found
+
             note(f"starting {found.kind} {found.to_start}")
             start = emulator.start if found.kind == emulator.KIND else simulator.start
             await start(found, self._machine.for_tools, self._guard, self._started)
@@ -260,13 +273,13 @@ class Devices:
         """Stop the devices that were started here."""
         await self._started.aclose()
 
-    async def _free(
+    async def _choose_free(
         self, request: Mapping[str, Any], note: Log
     ) -> tuple[Sequence[Found], Choice]:
         """Choose the device once it is free: a session that has ended may still be restoring it."""
         until = time.monotonic() + self._handover_seconds
         while True:
-            availabilities, _ = await self._up(request, note)
+            availabilities, _ = await self._find_running(request, note)
             try:
                 return availabilities, self._choice(availabilities, request)
             except BusyError:
@@ -278,8 +291,9 @@ class Devices:
         self, found: Found, request: Mapping[str, Any], progress: Log
     ) -> Found:
         """Return a chosen device with its programs installed; raises ConfigError if one cannot be installed."""
-        if not (found.to_install and self._toolbox):
+        if not found.to_install or self._toolbox is None:
             return found
+
         return await browsers.install(
             found,
             self._toolbox,
@@ -299,45 +313,48 @@ class Devices:
     ) -> AsyncGenerator[Device, None]:
         """Borrow the device for a valid create request; at the end of the block, restore or stop it.
 
-        It only writes to ``directory``, which exists and belongs to the session. ``log`` reports the device, and why
-        others were not chosen. ``expect`` is called before a browser starts, and not for other devices. Raises
-        ControllerError if no device is usable or it does not start, ConfigError if a browser cannot be installed,
-        OSError if its directories cannot be created.
+        Arguments:
+            request: The body of the request.
+            directory: The only directory that the device writes to; it exists and belongs to the session.
+            log: Called with the device, and why others were not chosen.
+            expect: Called before a browser starts, and not for other devices.
+
+        Raises:
+            ControllerError: No device is usable, or it does not start.
+            ConfigError: A browser cannot be installed.
+            OSError: The directories of a browser cannot be created.
         """
-        platform, identifier, note = (
-            Platform(request["platform"]),
-            request.get("deviceIdentifier"),
-            log or self._log,
-        )
-        availabilities, choice = await self._free(request, note)
+        note = log or self._log
+        availabilities, choice = await self._choose_free(request, note)
         async with self._reserved(choice):
             installed = await self.install(choice.found, request, note)
-            async with self._opened(
+            opened = self._opened(
                 replace(choice, found=installed),
-                platform,
-                identifier,
+                Platform(request["platform"]),
+                request.get("deviceIdentifier"),
                 directory,
                 note,
                 expect,
-            ) as device:
-                kind = (
-                    f"{device.kind}: {_named(installed)}"
-                    if device.kind == chromium.KIND
-                    else device.kind
-                )
-                note(
-                    f"device: {device.name} ({kind}){_others(availabilities, choice.found)}"
-                )
+            )
+            async with opened as device:
+                kind = device.kind
+                if kind == chromium.KIND:
+                    kind = f"{kind}: {_described(installed)}"
+                others = _unusable_kinds(availabilities, choice.found)
+                note(f"device: {device.name} ({kind}){others}")
                 yield device
 
     @asynccontextmanager
     async def _reserved(self, choice: Choice) -> AsyncGenerator[None, None]:
-        device = {choice.device.udid} if choice.device else set[str]()
-        self._taken |= device
+        if choice.device is None:  # each session starts its own
+            yield
+            return
+
+        self._taken.add(choice.device.udid)
         try:
             yield
         finally:
-            self._taken -= device
+            self._taken.discard(choice.device.udid)
 
     def _opened(
         self,
@@ -348,24 +365,27 @@ class Devices:
         note: Log,
         expect: Expect | None,
     ) -> AbstractAsyncContextManager[Device]:
-        found, environ = choice.found, self._machine.environ
+        found = choice.found
         if choice.device:
             return self._borrowed(choice.device.udid, found, directory)
-        if found.kind == chromium.KIND and found.program:
-            profile = profiles.find_profile(
-                platform,
-                None if plain(identifier or "") == chromium.KIND else identifier,
+        if found.kind == fake.KIND:
+            return nullcontext(fake.Fake(platform, identifier))
+        if found.kind != chromium.KIND:
+            raise ControllerError(
+                f"the {found.kind} {found.to_start} has booted, but is not listed as running"
             )
-            return chromium.booted(
-                profile,
-                programs=(found.program, found.chromedriver),
-                directory=directory,
-                environ=environ,
-                guard=self._guard,
-                log=note,
-                expect=expect,
-            )
-        return nullcontext(fake.Fake(platform, identifier))
+
+        names_kind = plain(identifier or "") == chromium.KIND
+        profile = profiles.find_profile(platform, None if names_kind else identifier)
+        return chromium.booted(
+            profile,
+            programs=(found.tool, found.chromedriver),
+            directory=directory,
+            environ=self._machine.environ,
+            guard=self._guard,
+            log=note,
+            expect=expect,
+        )
 
     def _borrowed(
         self, udid: str, found: Found, directory: Path
@@ -378,20 +398,18 @@ class Devices:
         )
 
 
-def _others(availabilities: Sequence[Found], used: Found) -> str:
-    """Return why the preferred kinds were not usable."""
-    lacking = [
-        f"no {found.kind}: {found.missing}"
-        for found in availabilities[: availabilities.index(used)]
-        if found.missing
-    ]
-    return f"; {'; '.join(lacking)}" if lacking else ""
-
-
-def _named(browser: Found) -> str:
-    return (
-        f"{browser.program}, {browser.about}" if browser.about else str(browser.program)
+def _unusable_kinds(availabilities: Sequence[Found], used: Found) -> str:
+    """Return why the kinds before the used one, which would be preferred, were not usable."""
+    preferred = availabilities[: availabilities.index(used)]
+    return "".join(
+        f"; no {found.kind}: {found.missing}" for found in preferred if found.missing
     )
+
+
+def _described(browser: Found) -> str:
+    if browser.about:
+        return f"{browser.program}, {browser.about}"
+    return str(browser.program)
 
 
 def _type(request: Mapping[str, Any]) -> SessionType:
