@@ -21,7 +21,7 @@ _GONE: Final[Mapping[str, Any]] = {}
 """Reply to pending commands when the browser exits."""
 
 Message = Mapping[str, Any]
-Take = Callable[[Message], None]
+Handler = Callable[[Message], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RefusedError(ControllerError):
 class Connection:
     """Sends commands and returns their results while ``read`` runs. ``on_event`` receives each event.
 
-    Others may share the connection: they ``forward`` commands, and ``divert`` their sessions' events.
+    Others may share the connection: they ``forward`` commands, and ``subscribe`` to their sessions' events.
     """
 
     def __init__(
@@ -50,11 +50,15 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._numbers = count(1)
-        self._waiting: dict[int, Take] = {}
-        self._diverted: dict[str, Take] = {}
+        self._waiting: dict[int, Handler] = {}
+        """Receivers of the replies to open commands, by number."""
+        self._handlers: dict[str, Handler] = {}
+        """Receivers of events, by session."""
         self._input: dict[int, str] = {}
+        """Sessions of the taps and keys in progress, by number of the command."""
         self._input_is_over = asyncio.Event()
         self._held: list[bytes] | None = None
+        """Taps and keys that are held back, None while none are."""
         self._is_over = False
 
     async def call(
@@ -72,18 +76,21 @@ class Connection:
         if self._is_over:
             raise _gone(method)
 
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        command = {"method": method, "params": params or {}} | (
-            {"sessionId": session} if session else {}
-        )
-        number = self.forward(
-            command, lambda reply: None if answer.done() else answer.set_result(reply)
-        )
+        command: dict[str, Any] = {"method": method, "params": params or {}}
+        if session:
+            command["sessionId"] = session
 
+        pending: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+        def resolve(reply: Message) -> None:
+            if not pending.done():  # cancelled by the time limit
+                pending.set_result(reply)
+
+        number = self.forward(command, resolve)
         try:
             async with asyncio.timeout(limit_seconds):
                 await self._writer.drain()
-                reply = await answer
+                reply = await pending
         except TimeoutError as error:
             raise ControllerError(
                 f"the browser did not respond to {method} within {limit_seconds:g} s"
@@ -93,22 +100,15 @@ class Connection:
         finally:
             self._waiting.pop(number, None)
 
-        if reply is _GONE:
-            raise _gone("a command")
-        if problem := reply.get("error"):
-            raise RefusedError(f"the browser refuses {method}: {problem['message']}")
+        return _result(reply, method)
 
-        result: Mapping[str, Any] = reply["result"]
-        return result
-
-    def forward(self, command: Message, answer: Take) -> int:
-        """Send a command under a number of this connection and return the number; ``answer`` receives the reply."""
+    def forward(self, command: Message, on_reply: Handler) -> int:
+        """Send a command under a number of this connection and return the number; ``on_reply`` receives the reply."""
         number = next(self._numbers)
-        self._waiting[number] = answer
+        self._waiting[number] = on_reply
         message = json.dumps({**command, "id": number}).encode() + _END
 
         is_input = command["method"].startswith(_INPUT)
-
         if is_input:
             self._input[number] = command.get("sessionId", "")
             self._input_is_over.clear()
@@ -142,25 +142,26 @@ class Connection:
         for message in held:
             self._writer.write(message)
 
-    def divert(self, session: str, take: Take | None) -> None:
-        """Send a session's events to ``take`` from now on; with None, to ``on_event`` again."""
-        if take:
-            self._diverted[session] = take
+    def subscribe(self, session: str, handler: Handler | None) -> None:
+        """Send a session's events to a handler from now on; with None, to ``on_event`` again."""
+        if handler:
+            self._handlers[session] = handler
         else:
-            self._diverted.pop(session, None)
+            self._handlers.pop(session, None)
 
     async def read(self) -> None:
         """Receive messages until the browser exits."""
         try:
             async for message in self._messages():
-                self._take(json.loads(message))
+                self._on_message(json.loads(message))
         finally:
             self._is_over = True
-            for answer in tuple(self._waiting.values()):
-                answer(_GONE)
+            for on_reply in tuple(self._waiting.values()):
+                on_reply(_GONE)
 
     async def _messages(self) -> AsyncIterator[bytes]:
-        parts: list[bytes] = []
+        """Yield the messages: each ends with a zero byte, and may arrive in several parts."""
+        parts: list[bytes] = []  # of the message that has not ended yet
         while received := await self._reader.read(_READ_BYTES):
             first, *others = received.split(_END)
             parts.append(first)
@@ -169,24 +170,32 @@ class Connection:
                 yield b"".join(parts)
                 parts = [other]
 
-    def _take(self, message: Message) -> None:
+    def _on_message(self, message: Message) -> None:
         if "id" in message:
             self._end_input([message["id"]])
-            if answer := self._waiting.pop(message["id"], None):
-                answer(message)
-
+            on_reply = self._waiting.pop(message["id"], None)
+            if on_reply:
+                on_reply(message)
             return
 
-        if message["method"] == _DETACHED:
-            gone = message["params"]["sessionId"]
-            self._end_input([n for n, owner in self._input.items() if owner == gone])
-
-        if take := self._diverted.get(message.get("sessionId", "")):
-            take(message)
-        else:
-            self.on_event(
-                Event(message["method"], message["params"], message.get("sessionId"))
+        method, params = message["method"], message["params"]
+        if method == _DETACHED:
+            # Nobody answers the input of a page that is gone.
+            detached = params["sessionId"]
+            self._end_input(
+                [
+                    number
+                    for number, session in self._input.items()
+                    if session == detached
+                ]
             )
+
+        session = message.get("sessionId")
+        handler = self._handlers.get(session or "")
+        if handler:
+            handler(message)
+        else:
+            self.on_event(Event(method, params, session))
 
     def _end_input(self, numbers: Sequence[int]) -> None:
         for number in numbers:
@@ -194,6 +203,17 @@ class Connection:
 
         if not self._input:
             self._input_is_over.set()
+
+
+def _result(reply: Message, method: str) -> Mapping[str, Any]:
+    if reply is _GONE:
+        raise _gone(method)
+    if "error" in reply:
+        message = reply["error"]["message"]
+        raise RefusedError(f"the browser refuses {method}: {message}")
+
+    result: Mapping[str, Any] = reply["result"]
+    return result
 
 
 def _gone(method: str) -> ControllerError:

@@ -53,7 +53,14 @@ _HOME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Installed:
-    """An installed app and its build; ``stack`` stops the server of its files."""
+    """An installed app.
+
+    Attributes:
+        base: The URL of its first page.
+        scheme: The scheme of its deep links, None if unknown.
+        build: The directory or the URL that it was installed from.
+        stack: Stops the server of its files.
+    """
 
     base: str
     scheme: str | None
@@ -95,18 +102,18 @@ class Chromium:
 
         await self.remove(application_id)
         async with AsyncExitStack() as stack:
-            base = (
-                await stack.enter_async_context(serving(_web_build(app.path)))
-                if app.path
-                else app.url
-            )
-            if base is None or urlsplit(base).scheme not in WEB_SCHEMES:
+            if app.path:
+                base = await stack.enter_async_context(serving(_web_build(app.path)))
+            else:
+                base = app.url or ""
+            if urlsplit(base).scheme not in WEB_SCHEMES:
                 raise ControllerError(
                     f"{base} is not the URL of a web app: it must start with https:// or http://"
                 )
 
+            build = (app.path, app.url)
             self._apps[application_id] = _Installed(
-                base, app.scheme, (app.path, app.url), stack.pop_all()
+                base, app.scheme, build, stack.pop_all()
             )
 
         return application_id
@@ -122,17 +129,14 @@ class Chromium:
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         """Restart an app with arguments in ``window.launchArguments``; without any, keep it in front if it is there."""
         app = self._app(application_id)
-        if not arguments and application_id in {
-            await self._front(),
-            await self._behind(),
-        }:
+        running = {await self._front(), await self._behind()}
+        if application_id in running and not arguments:
             await self._tabs.uncover()
             return
 
         await self.go_home()
-        await (await self._tabs.main()).start_with(
-            _arguments_script(app.base, arguments)
-        )
+        main = await self._tabs.main()
+        await main.start_with(_arguments_script(app.base, arguments))
         await self._show(app.base)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
@@ -147,10 +151,7 @@ class Chromium:
 
     async def terminate(self, application_id: str) -> bool:
         """Close an app and the pages that it opened, and show the home screen; return False if it was not shown."""
-        if application_id not in {
-            await self._front(),
-            await self._at(await self._tabs.main()),
-        }:
+        if application_id not in await self._open_apps():
             return False
 
         await self.go_home()
@@ -166,24 +167,22 @@ class Chromium:
 
     async def clear(self, application_id: str | None = None) -> None:
         """Clear the stored data of one or all apps, and of pages outside of apps; show the home screen."""
-        cleared = (
-            [self._app(application_id).base]
-            if application_id
-            else [app.base for app in self._apps.values()]
+        apps = (
+            list(self._apps.values())
+            if application_id is None
+            else [self._app(application_id)]
         )
-        if application_id is None or application_id in {
-            await self._front(),
-            await self._at(await self._tabs.main()),
-        }:
+        if application_id is None or application_id in await self._open_apps():
             await self.go_home()
 
-        origins = {origin_of(base) for base in cleared}
+        origins = {origin_of(app.base) for app in apps}
         others = {origin_of(app.base) for app in self._apps.values()} - origins
-        # A test cannot name the origins that an app navigated to.
-        origins |= self._tabs.visited - others
-        await (await self._tabs.main()).forget(origins, keep_others=bool(others))
-        await self._center.forget(origins)
-        self._tabs.visited -= origins
+        # With the origins that an app navigated to, which a test cannot name.
+        cleared = origins | (self._tabs.visited - others)
+        main = await self._tabs.main()
+        await main.forget(cleared, keep_others=bool(others))
+        await self._center.forget(cleared)
+        self._tabs.visited -= cleared
 
     async def apps(self) -> Mapping[str, AppState]:
         """Return the installed apps; only the one in front runs, the one in the background is suspended."""
@@ -198,12 +197,14 @@ class Chromium:
         return {name: app.base for name, app in self._apps.items()}
 
     async def screenshot(self) -> bytes:
-        return await (await self._tabs.front()).screenshot()
+        page = await self._tabs.front()
+        return await page.screenshot()
 
     async def tap(self, x: float, y: float) -> None:
         """Tap a point of the screen; while a dialog is open, any tap accepts it."""
         width, height = self._tabs.screen.size
-        await (await self._tabs.front()).tap(x * width, y * height)
+        page = await self._tabs.front()
+        await page.tap(x * width, y * height)
 
     async def orientation(self) -> Orientation:
         return self._tabs.screen.orientation
@@ -227,8 +228,9 @@ class Chromium:
         self._tabs.crash = None
         await self._tabs.close_others()
 
-        if await (await self._tabs.main()).address() != self._home:
-            await (await self._tabs.main()).leave(self._home)
+        main = await self._tabs.main()
+        if await main.address() != self._home:
+            await main.leave(self._home)
 
     async def background(self) -> None:
         """Move the app in front to the background: the home screen covers it, and its timers stop."""
@@ -240,7 +242,8 @@ class Chromium:
 
     async def address(self) -> str:
         """Return the URL of the page in front."""
-        return await (await self._tabs.app_page()).address()
+        page = await self._tabs.app_page()
+        return await page.address()
 
     async def crash(self) -> str | None:
         """Return how the app in front crashed, until an app or the home screen is shown."""
@@ -248,17 +251,15 @@ class Chromium:
 
     async def push(self, data: str, application_id: str | None = None) -> None:
         """Deliver a web push to an app, by default the one in front, even if it is closed."""
-        known = (
-            application_id
-            or await self._front()
-            or await self._behind()
-            or next(iter(self._apps), "")
-        )
-        await self._center.push(
-            (await self._tabs.main()).target,
-            f"{self._app(known).base.rstrip('/')}/",
-            data,
-        )
+        receiver = application_id or await self._front() or await self._behind()
+        if receiver is None:
+            if not self._apps:
+                raise ControllerError(f"no app is installed on {self.name}")
+            receiver = next(iter(self._apps))
+
+        address = f"{self._app(receiver).base.rstrip('/')}/"
+        main = await self._tabs.main()
+        await self._center.push(main.target, address, data)
 
     def accept_pushes(self, url: str) -> None:
         """Set the URL below which the endpoints of new push subscriptions are."""
@@ -268,10 +269,11 @@ class Chromium:
         self, subscription: str, headers: Mapping[str, str], body: bytes
     ) -> None:
         """Deliver the message that a sender posted to a subscription's endpoint. Raises PushRefusedError."""
-        one, token = self._center.subscriptions.accepted(
+        accepted, token = self._center.subscriptions.accepted(
             subscription, headers, body, time.time()
         )
-        await self._center.receive((await self._tabs.main()).target, one, token, body)
+        main = await self._tabs.main()
+        await self._center.receive(main.target, accepted, token, body)
 
     async def notifications(self) -> Sequence[Mapping[str, Any]]:
         """Return the notification list."""
@@ -282,10 +284,12 @@ class Chromium:
     ) -> None:
         """Tap a notification or one of its actions, bringing a background app to the front."""
         await self._tabs.uncover()
-        await self._center.answer((await self._tabs.main()).target, key, action, text)
+        main = await self._tabs.main()
+        await self._center.answer(main.target, key, action, text)
 
     async def dismiss_notification(self, key: str) -> None:
-        await self._center.dismiss((await self._tabs.main()).target, key)
+        main = await self._tabs.main()
+        await self._center.dismiss(main.target, key)
 
     async def close_others(self) -> None:
         await self._tabs.close_others()
@@ -306,6 +310,10 @@ class Chromium:
     async def remove_overlay(self) -> None:
         await self._tabs.remove_overlay()
 
+    async def _open_apps(self) -> set[str | None]:
+        """Return the apps of the page in front and of the first page, which may have opened it."""
+        return {await self._front(), await self._at(await self._tabs.main())}
+
     async def _front(self) -> str | None:
         """Return the app whose page is shown; of nested apps, the innermost."""
         return await self._at(await self._tabs.app_page())
@@ -316,20 +324,20 @@ class Chromium:
         return await self._at(page) if page else None
 
     async def _at(self, page: Page) -> str | None:
+        """Return the app that a page's URL belongs to; of nested apps, the innermost."""
         address = await page.address()
-        fitting = [
-            (app.base, name)
-            for name, app in self._apps.items()
-            if is_within(app.base, address)
+        matching = [
+            name for name, app in self._apps.items() if is_within(app.base, address)
         ]
-        return max(fitting, key=lambda app: len(app[0]))[1] if fitting else None
+        return max(matching, key=lambda name: len(self._apps[name].base), default=None)
 
     async def _show(self, address: str) -> None:
         self._tabs.crash = None
         await self._tabs.close_others()
 
+        main = await self._tabs.main()
         try:
-            await (await self._tabs.main()).go(address)
+            await main.go(address)
         except ControllerError:
             await self.go_home()  # the browser's own error page is not an app
             raise
@@ -346,24 +354,35 @@ async def booted(
     log: Log,
     expect: Expect | None = None,
 ) -> AsyncGenerator[Chromium, None]:
-    """Run a browser that emulates a phone, with its files below ``directory``; ``programs`` are it and chromedriver.
+    """Run a browser that emulates a phone; it is stopped at the end of the block.
 
-    It is stopped at the end of the block. ``log`` reports a retried start. ``expect`` is called before the start, with
-    the port that leads to the browser once it is up: slow programs can start beside it. Raises ControllerError if it
-    does not start, OSError if a directory cannot be created.
+    Arguments:
+        profile: The phone.
+        programs: The browser, and the chromedriver for Appium.
+        directory: Gets the browser's files.
+        environ: The environment of the browser.
+        guard: Stops the browser if this process is killed.
+        log: Called with a line for a retried start.
+        expect: Called before the start, with the port that leads to the browser once it is up: slow programs can start
+            beside it.
+
+    Raises:
+        ControllerError: The browser does not start.
+        OSError: A directory cannot be created.
     """
     program, chromedriver = programs
     size = (profile.width, profile.height)
 
     with reserved() as listener:
         port = listener.getsockname()[1]
+        environ_of_controllers: dict[str, str] = {}
+        if chromedriver:
+            environ_of_controllers["PYTEST_DEVICE_CHROMEDRIVER"] = str(chromedriver)
         tools = Tools(
             # Argent's name for it.
             capabilities(profile.platform, f"chromium-cdp-{port}"),
             debugging_port=port,
-            environ={"PYTEST_DEVICE_CHROMEDRIVER": str(chromedriver)}
-            if chromedriver
-            else {},
+            environ=environ_of_controllers,
         )
 
         if expect:
@@ -399,5 +418,6 @@ def _web_build(path: Path) -> Path:
 
 
 def _arguments_script(base: str, arguments: Sequence[str]) -> str:
-    given = json.dumps({"origin": origin_of(base), "arguments": list(arguments)})
-    return f"(app => {{ if (location.origin === app.origin) window.launchArguments = app.arguments }})({given})"
+    # The script runs on every page from now on, and the arguments are for this app only.
+    app = json.dumps({"origin": origin_of(base), "arguments": list(arguments)})
+    return f"(app => {{ if (location.origin === app.origin) window.launchArguments = app.arguments }})({app})"

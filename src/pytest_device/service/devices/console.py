@@ -43,7 +43,7 @@ class Console:
         """Process an event of the browser; those without a message are ignored."""
         match method:
             case "Runtime.consoleAPICalled":
-                text = " ".join(map(_shown, params["args"]))
+                text = " ".join(_shown(argument) for argument in params["args"])
                 self._add(params["timestamp"], params["type"], text)
             case "Runtime.exceptionThrown":
                 details = params["exceptionDetails"]
@@ -70,5 +70,8 @@ class Console:
 
 
 def _shown(argument: Mapping[str, Any]) -> str:
-    value = argument.get("value", argument.get("description", argument.get("type", "")))
-    return value if isinstance(value, str) else str(value)
+    """Return a console argument as text: a primitive's value, an object's description, or else its type."""
+    for name in ("value", "description", "type"):
+        if name in argument:
+            return str(argument[name])
+    return ""

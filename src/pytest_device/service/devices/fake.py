@@ -40,9 +40,8 @@ class Fake:
         self._refuse(f"no app can be installed ({app.path or app.url})")
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        self._refuse(
-            f"{application_id} cannot be launched{' with arguments' if arguments else ''}"
-        )
+        with_arguments = " with arguments" if arguments else ""
+        self._refuse(f"{application_id} cannot be launched{with_arguments}")
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:  # noqa: ARG002  # unused
         self._refuse("no address can be opened")
@@ -76,7 +75,7 @@ class Fake:
         await asyncio.Event().wait()
         return "never"
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _refuse(self, reason: str) -> NoReturn:
         raise ControllerError(
-            f"the device of this session is Appium's fake one: {what}"
+            f"the device of this session is Appium's fake one: {reason}"
         )

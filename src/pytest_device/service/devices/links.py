@@ -25,23 +25,24 @@ def address_in(base: str, link: str) -> str:
 
     The host of a web link is dropped: the app shows the remaining path.
     """
-    parts, home = parts_of(link), urlsplit(base)
-    if parts.scheme in WEB_SCHEMES and is_within(base, link):
+    parts = parts_of(link)
+    is_web_link = parts.scheme in WEB_SCHEMES
+    if is_web_link and is_within(base, link):
         return link
 
-    host = "" if parts.scheme in WEB_SCHEMES else parts.netloc
-    path = _folder(home.path) + f"{host}{parts.path}".lstrip("/")
-    return urlunsplit((home.scheme, home.netloc, path, parts.query, parts.fragment))
+    app = urlsplit(base)
+    # In a deep link, what a parser reads as the host is the beginning of the route.
+    route = parts.path if is_web_link else f"{parts.netloc}{parts.path}"
+    path = _folder(app.path) + route.lstrip("/")
+    return urlunsplit((app.scheme, app.netloc, path, parts.query, parts.fragment))
 
 
 def is_within(base: str, address: str) -> bool:
     """Return whether a URL belongs to the app at ``base``."""
-    here, there = urlsplit(base), urlsplit(address)
-    folder = _folder(here.path)
-    return (here.scheme, here.netloc) == (
-        there.scheme,
-        there.netloc,
-    ) and f"{there.path}/".startswith(folder)
+    app, page = urlsplit(base), urlsplit(address)
+    if (app.scheme, app.netloc) != (page.scheme, page.netloc):
+        return False
+    return f"{page.path}/".startswith(_folder(app.path))
 
 
 def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> str:
@@ -50,25 +51,27 @@ def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> 
     ``schemes`` are the apps' schemes by ID. Raises ControllerError if no app matches.
     """
     scheme = parts_of(link).scheme
-    owners = [app for app, own in schemes.items() if own == scheme]
+    for app, own_scheme in schemes.items():
+        if own_scheme == scheme:
+            return app
 
-    undeclared = [app for app, own in schemes.items() if own is None]
-    for candidates in (
-        owners,
-        undeclared if len(schemes) == 1 else [],
-        [front] if front in undeclared else [],
-    ):
-        if candidates:
-            return candidates[0]
+    undeclared = [app for app, own_scheme in schemes.items() if own_scheme is None]
+    if undeclared and len(schemes) == 1:
+        return undeclared[0]
+    if front is not None and front in undeclared:
+        return front
 
-    known = (
-        ", ".join(f"{app} ({own or 'scheme unknown'})" for app, own in schemes.items())
-        or "no app is installed"
+    installed = ", ".join(
+        f"{app} ({own_scheme or 'scheme unknown'})"
+        for app, own_scheme in schemes.items()
     )
-    raise ControllerError(f"no app here opens {Redactor().text(link)}: {known}")
+    raise ControllerError(
+        f"no app here opens {Redactor().text(link)}: {installed or 'no app is installed'}"
+    )
 
 
 def _folder(path: str) -> str:
     """Return the folder of an app from the path of its first page: ``/shop/index.html`` is in ``/shop/``."""
-    above, _, name = path.rpartition("/")
-    return f"{above}/" if "." in name or not name else f"{path}/"
+    parent, _, name = path.rpartition("/")
+    is_file = "." in name or not name
+    return f"{parent}/" if is_file else f"{path}/"

@@ -310,7 +310,7 @@ class NotificationCenter:
         """Yield a page's debugging session, the workers, and the registration ID for a URL."""
         workers = _Workers()
         page = await self._attach(target)
-        self._connection.divert(page, workers.take)
+        self._connection.subscribe(page, workers.take)
 
         try:
             await self._connection.call("ServiceWorker.enable", session=page)
@@ -323,7 +323,7 @@ class NotificationCenter:
                 await _until(workers, lambda: workers.of(address), missing),
             )
         finally:
-            self._connection.divert(page, None)
+            self._connection.subscribe(page, None)
             with suppress(ControllerError):
                 await self._connection.call(
                     "Target.detachFromTarget", {"sessionId": page}, session=self._root
@@ -344,7 +344,7 @@ class NotificationCenter:
         )
         if target not in self._workers:
             session = await self._attach(target)
-            self._connection.divert(
+            self._connection.subscribe(
                 session, lambda message: self._take(session, message)
             )
             await self._connection.call(
@@ -364,7 +364,7 @@ class NotificationCenter:
                     "sessionId"
                 ]
             )
-            self._connection.divert(self._root, lambda _message: None)
+            self._connection.subscribe(self._root, lambda _message: None)
 
         how = {"targetId": target, "flatten": True}
         return str(

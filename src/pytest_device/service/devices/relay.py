@@ -186,7 +186,7 @@ class _Client:
 
     def close(self) -> None:
         for session in self._sessions:
-            self._connection.divert(session, None)
+            self._connection.subscribe(session, None)
 
     def _hide(self, method: str, result: dict[str, Any]) -> None:
         """Note a browser context that the program made; leave pages in such ones out of a list."""
@@ -217,7 +217,7 @@ class _Client:
                 "params": {"sessionId": str(session)},
             }:
                 self._sessions.discard(session)
-                self._connection.divert(session, None)
+                self._connection.subscribe(session, None)
             case _:
                 pass
 
@@ -228,7 +228,7 @@ class _Client:
 
     def _add(self, session: str) -> None:
         self._sessions.add(session)
-        self._connection.divert(session, self._take)
+        self._connection.subscribe(session, self._take)
 
 
 def _without_session(message: Message) -> Message:
