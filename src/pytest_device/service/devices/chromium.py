@@ -105,7 +105,7 @@ class Chromium:
             if app.path:
                 base = await stack.enter_async_context(serving(_web_build(app.path)))
             else:
-                base = app.url or ""
+                base = str(app.url)
             if urlsplit(base).scheme not in WEB_SCHEMES:
                 raise ControllerError(
                     f"{base} is not the URL of a web app: it must start with https:// or http://"

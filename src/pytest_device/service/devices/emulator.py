@@ -76,33 +76,33 @@ async def _named(
     avd: str, devices: Sequence[ConnectedDevice], adb: Path, environ: Mapping[str, str]
 ) -> Found:
     """Return the emulator of an Android Virtual Device: running, or to be started."""
-    tools = [
-        (one, Tool(adb, ("-s", one.udid), environ))
-        for one in devices
-        if one.udid.startswith("emulator-")
-    ]
-    up = [
-        one
-        for one, tool in tools
-        if (await tool.ask("emu", "avd", "name")).splitlines()[:1] == [avd]
-    ]
-    if up:
-        return Found(KIND, up, adb)
+    running: list[ConnectedDevice] = []
+    for device in devices:
+        if not device.udid.startswith("emulator-"):
+            continue
+        tool = Tool(adb, ("-s", device.udid), environ)
+        printed = await tool.ask("emu", "avd", "name")
+        if printed.partition("\n")[0].strip() == avd:  # the second line is OK
+            running.append(device)
+    if running:
+        return Found(KIND, running, adb)
 
     starter = shutil.which("emulator", path=_search_path(environ, "emulator"))
     if starter is None:
-        missing = "emulator is neither on PATH nor in ANDROID_HOME"
         return Found(
             KIND,
-            missing=missing,
+            missing="emulator is neither on PATH nor in ANDROID_HOME",
             fix="install Android's emulator package, or start the emulator yourself",
         )
 
-    known = (await ask([starter, "-list-avds"], environ=environ)).split()
-    if avd not in known:
-        missing = f"emulator -list-avds has no {avd!r}: {', '.join(known) or 'none'}"
+    printed = await ask([starter, "-list-avds"], environ=environ)
+    available = printed.split()
+    if avd not in available:
+        choices = ", ".join(available) or "none"
         return Found(
-            KIND, missing=missing, fix="name one of these, or create it with avdmanager"
+            KIND,
+            missing=f"emulator -list-avds has no {avd!r}: {choices}",
+            fix="name one of these, or create it with avdmanager",
         )
 
     return Found(KIND, program=adb, to_start=avd, starter=Path(starter))
@@ -115,13 +115,14 @@ async def start(
 
     Raises ControllerError if it exits or does not boot in time.
     """
-    running = await Tool(found.tool, (), environ).ask("devices")
-    port = next((port for port in _PORTS if f"emulator-{port}" not in running), None)
-    if port is None or found.starter is None:
+    listed_devices = await Tool(found.tool, (), environ).ask("devices")
+    free_ports = [port for port in _PORTS if f"emulator-{port}" not in listed_devices]
+    if not free_ports or found.starter is None:
         raise ControllerError(
             f"the emulator {found.to_start} cannot be started: adb has no free port"
         )
 
+    port = free_ports[0]
     command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
     tool = Tool(found.tool, ("-s", f"emulator-{port}"), environ)
     # The guard removes it.
@@ -148,30 +149,31 @@ async def start(
 async def _booted(tool: Tool) -> bool | None:
     """Return True if an emulator has booted, None otherwise."""
     try:
-        if (await tool.ask("shell", "getprop", "sys.boot_completed")).strip() == "1":
-            return True
-    except ControllerError:
-        pass  # not reachable through adb yet
+        printed = await tool.ask("shell", "getprop", "sys.boot_completed")
+    except ControllerError:  # not reachable through adb yet
+        printed = ""
 
+    if printed.strip() == "1":
+        return True
     await asyncio.sleep(_POLL_SECONDS)
     return None
 
 
 def parse(printed: str) -> Sequence[ConnectedDevice]:
     """Parse `adb devices -l`. A device's names are its serial number, product, model and device."""
-    rows = [line.split() for line in printed.splitlines()]
-    return [
-        ConnectedDevice.of(
-            row[0],
-            *(
-                word.partition(":")[2]
-                for word in row[2:]
-                if re.match("product:|model:|device:", word)
-            ),
-        )
-        for row in rows
-        if len(row) > 1 and row[1] == _READY
-    ]
+    devices: list[ConnectedDevice] = []
+    for line in printed.splitlines():
+        match line.split():
+            case [serial, state, *properties] if state == _READY:
+                names = [
+                    value
+                    for name, _, value in (text.partition(":") for text in properties)
+                    if name in ("product", "model", "device")
+                ]
+                devices.append(ConnectedDevice.of(serial, *names))
+            case _:
+                pass  # the heading, or a device that is offline or unauthorized
+    return devices
 
 
 class Emulator(Borrowed):
@@ -213,35 +215,24 @@ class Emulator(Borrowed):
                 f"{app.path.name} cannot be installed: {last_line(printed)}"
             )
 
-        application_id = app.application_id or self._new_one(
-            before, await self._packages()
-        )
+        application_id = app.application_id
+        if not application_id:
+            application_id = self._new_package(before, await self._packages())
         self._installed.pop(application_id, None)  # move it to the end
         self._installed[application_id] = app.path
-
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         """Restart an app with arguments of `am start`, such as ``--es name value``; without any, bring it to front."""
-        intent = (
-            "-a",
-            "android.intent.action.MAIN",
-            "-c",
-            _LAUNCHER,
-            "-n",
-            await self._activity(application_id),
-        )
-        await self._start("-W", *(("-S",) if arguments else ()), *intent, *arguments)
+        activity = await self._activity(application_id)
+        intent = ("-a", "android.intent.action.MAIN", "-c", _LAUNCHER, "-n", activity)
+        # A running app ignores arguments: -S stops it first.
+        restart = ("-S",) if arguments else ()
+        await self._start("-W", *restart, *intent, *arguments)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        await self._start(
-            "-W",
-            "-a",
-            "android.intent.action.VIEW",
-            "-d",
-            url,
-            *filter(None, [application_id]),
-        )
+        package = (application_id,) if application_id else ()
+        await self._start("-W", "-a", "android.intent.action.VIEW", "-d", url, *package)
 
     async def terminate(self, application_id: str) -> bool:
         if not await self._runs(application_id):
@@ -264,7 +255,8 @@ class Emulator(Borrowed):
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        for name in [application_id] if application_id else self._installed:
+        names = [application_id] if application_id else list(self._installed)
+        for name in names:
             printed = await self._shell("pm", "clear", name)
             if "Success" not in printed:
                 raise ControllerError(
@@ -312,7 +304,9 @@ class Emulator(Borrowed):
 
     async def _start(self, *intent: str) -> None:
         printed = await self._shell("am", "start", *intent)
-        if problem := re.search(r"^Error.*", printed, re.MULTILINE):
+        # Its exit status is 0 even if it failed.
+        problem = re.search(r"^Error.*", printed, re.MULTILINE)
+        if problem:
             raise ControllerError(f"am start: {problem[0]}")
 
     async def _set(self, name: str, value: str) -> None:
@@ -320,11 +314,16 @@ class Emulator(Borrowed):
 
     async def _packages(self) -> Mapping[str, str]:
         """Return the user's packages by path, which changes with each installation."""
-        lines = (await self._shell("pm", "list", "packages", "-f", "-3")).split()
-        pairs = (line.removeprefix("package:").rpartition("=") for line in lines)
-        return {path: name for path, _, name in pairs}
+        printed = await self._shell("pm", "list", "packages", "-f", "-3")
 
-    def _new_one(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+        packages: dict[str, str] = {}
+        for line in printed.split():
+            # A path may contain the separator, a package name does not.
+            path, _, name = line.removeprefix("package:").rpartition("=")
+            packages[path] = name
+        return packages
+
+    def _new_package(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
         new = [name for path, name in after.items() if path not in before]
         if len(new) != 1:
             raise ControllerError(
@@ -334,58 +333,47 @@ class Emulator(Borrowed):
         return new[0]
 
     async def _activity(self, application_id: str) -> str:
-        command = (
-            "cmd",
-            "package",
-            "resolve-activity",
-            "--brief",
-            "-c",
-            _LAUNCHER,
-            application_id,
-        )
-        found = last_line(await self._shell(*command))
-        if not found.startswith(f"{application_id}/"):
+        query = ("cmd", "package", "resolve-activity", "--brief", "-c", _LAUNCHER)
+        activity = last_line(await self._shell(*query, application_id))
+        if not activity.startswith(f"{application_id}/"):
             raise ControllerError(
                 f"{application_id} is not installed on {self.name}, or has no launcher activity"
             )
 
-        return found
+        return activity
 
     async def _front(self) -> str:
+        """Return the package of the activity in front, empty if there is none."""
         printed = await self._shell("dumpsys", "activity", "activities")
-        found = re.search(
+        resumed = re.search(
             r"ResumedActivity[:=] ?ActivityRecord\{\S+ \S+ ([\w.]+)/", printed
         )
-        return found[1] if found else ""
+        return resumed[1] if resumed else ""
 
     async def _state(self, application_id: str, front: str) -> AppState:
         if application_id == front:
             return AppState.FOREGROUND
-
-        return (
-            AppState.BACKGROUND
-            if await self._runs(application_id)
-            else AppState.NOT_RUNNING
-        )
+        if await self._runs(application_id):
+            return AppState.BACKGROUND
+        return AppState.NOT_RUNNING
 
     async def _runs(self, application_id: str) -> bool:
         return await self._tool.succeeds("shell", shlex.join(("pidof", application_id)))
 
     async def _size(self) -> tuple[int, int]:
         printed = await self._shell("dumpsys", "window", "displays")
-        found = re.search(r"\bcur=(\d+)x(\d+)", printed)
-        if found is None:
+        current = re.search(r"\bcur=(\d+)x(\d+)", printed)
+        if current is None:
             raise ControllerError(f"{self.name} does not report the size of its screen")
 
-        return int(found[1]), int(found[2])
+        return int(current[1]), int(current[2])
 
 
 def _search_path(environ: Mapping[str, str], package: str) -> str:
-    sdks = [
-        environ[name]
-        for name in ("ANDROID_HOME", "ANDROID_SDK_ROOT")
-        if environ.get(name)
-    ]
-    return os.pathsep.join(
-        [environ.get("PATH", ""), *(f"{sdk}/{package}" for sdk in sdks)]
-    )
+    """Return PATH and the directories of a package of Android's SDK, whose tools are rarely on PATH."""
+    directories = [environ.get("PATH", "")]
+    for name in ("ANDROID_HOME", "ANDROID_SDK_ROOT"):
+        sdk = environ.get(name)
+        if sdk:
+            directories.append(f"{sdk}/{package}")
+    return os.pathsep.join(directories)

@@ -20,13 +20,13 @@ from pytest_device.service.devices.web_push import (
 
 BINDING: Final = "__pytestDeviceCall"
 SCRIPT: Final = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-MOST_SHOWN: Final = 100
+MAX_SHOWN: Final = 100
 """Maximum number of notifications shown, as on a phone; older ones are removed."""
 MAX_PAYLOAD_BYTES: Final = 4096
 """Maximum size of a push message, see RFC 8030, section 7.2."""
 _PERMISSION: Final = {"permission": {"name": "notifications"}}
 
-_PATIENCE_SECONDS: Final = 2.0
+_WORKER_SECONDS: Final = 2.0
 """Timeout for the app to register and start its service worker."""
 
 Show = Callable[[str], Awaitable[None]]
@@ -45,7 +45,7 @@ class _Workers:
     )
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, message: Message) -> None:
+    def on_message(self, message: Message) -> None:
         params = message["params"]
         match message["method"]:
             case "ServiceWorker.workerRegistrationUpdated":
@@ -69,23 +69,17 @@ class _Workers:
         scopes = {
             name: registration["scopeURL"]
             for name, registration in self.registrations.items()
-            if not registration["isDeleted"]
+            if not registration["isDeleted"] and name in self.versions
         }
-        fitting = [
-            name
-            for name, scope in scopes.items()
-            if address.startswith(scope) and name in self.versions
-        ]
-        return max(fitting, key=lambda name: len(scopes[name]), default=None)
+        matching = [name for name, scope in scopes.items() if address.startswith(scope)]
+        return max(matching, key=lambda name: len(scopes[name]), default=None)
 
     def running(self, registration: str) -> str | None:
         """Return the target ID of a registration's worker if it is running."""
         version = self.versions.get(registration, {})
-        return (
-            version.get("targetId")
-            if version.get("runningStatus") == "running"
-            else None
-        )
+        if version.get("runningStatus") != "running":
+            return None
+        return version.get("targetId")
 
 
 class NotificationCenter:
@@ -148,14 +142,14 @@ class NotificationCenter:
 
         Raises PushRefusedError, and ControllerError without the worker.
         """
-        coded = base64.urlsafe_b64encode(body).decode().rstrip("=")
+        encoded = base64.urlsafe_b64encode(body).decode().rstrip("=")
         async with self._working(target, subscription.scope) as (
             page,
             workers,
             registration,
         ):
             session = await self._worker(page, workers, registration)
-            arguments = ", ".join(map(json.dumps, (subscription.keys, token, coded)))
+            arguments = _as_arguments(subscription.keys, token, encoded)
             params = {
                 "expression": f"__pytestDevice.received({arguments})",
                 "awaitPromise": True,
@@ -165,11 +159,11 @@ class NotificationCenter:
                 "Runtime.evaluate", params, session=session
             )
 
-        found: Mapping[str, Any] = reply["result"]["value"]
-        if "problem" in found:
-            raise PushRefusedError(found["status"], found["problem"])
+        outcome: Mapping[str, Any] = reply["result"]["value"]
+        if "problem" in outcome:
+            raise PushRefusedError(outcome["status"], outcome["problem"])
 
-        await self.push(target, subscription.scope, found["data"])
+        await self.push(target, subscription.scope, outcome["data"])
 
     async def answer(
         self, target: str, key: str, action: str | None, text: str | None
@@ -198,16 +192,17 @@ class NotificationCenter:
 
     def _notification(self, key: str) -> Mapping[str, Any]:
         if key not in self._shown:
+            available = ", ".join(self._shown) or "none"
             raise ControllerError(
-                f"no notification {key} in the list, available: {', '.join(self._shown) or 'none'}"
+                f"no notification {key} in the list, available: {available}"
             )
         return self._shown[key]
 
     async def _do(self, event: Event) -> None:
         call: Mapping[str, Any] = json.loads(event.params["payload"])
-        value: object = None
 
-        # The app can't be shown, but its code must still get a reply.
+        # If the app can't be shown, its code must still get a reply.
+        value: object = None
         with suppress(ControllerError):
             value = await self._value(call)
 
@@ -251,14 +246,16 @@ class NotificationCenter:
         )
 
     def _add(self, call: Mapping[str, Any]) -> None:
+        """Show a notification; it replaces one of the same app with the same tag."""
         tag, scope = call["options"].get("tag"), call["scope"]
         for key, notification in list(self._shown.items()):
-            if (
-                tag
-                and (notification["options"].get("tag"), notification["scope"])
-                == (tag, scope)
-            ) or len(self._shown) >= MOST_SHOWN:
+            same_tag = tag and notification["options"].get("tag") == tag
+            if same_tag and notification["scope"] == scope:
                 del self._shown[key]
+
+        while len(self._shown) >= MAX_SHOWN:
+            oldest = next(iter(self._shown))
+            del self._shown[oldest]
 
         key = str(next(self._keys))
         self._shown[key] = {
@@ -282,9 +279,7 @@ class NotificationCenter:
             registration,
         ):
             session = await self._worker(page, workers, registration)
-            arguments = ", ".join(
-                json.dumps(value) for value in (event, notification, action, text)
-            )
+            arguments = _as_arguments(event, notification, action, text)
             params = {
                 "expression": f"__pytestDevice.answered({arguments})",
                 "awaitPromise": True,
@@ -294,11 +289,8 @@ class NotificationCenter:
                 "Runtime.evaluate", params, session=session
             )
             if "exceptionDetails" in reply:
-                thrown = (
-                    reply["exceptionDetails"]
-                    .get("exception", {})
-                    .get("description", "an exception")
-                )
+                exception = reply["exceptionDetails"].get("exception", {})
+                thrown = exception.get("description", "an exception")
                 raise ControllerError(
                     f"{event} failed in the app's service worker: {thrown}"
                 )
@@ -310,18 +302,16 @@ class NotificationCenter:
         """Yield a page's debugging session, the workers, and the registration ID for a URL."""
         workers = _Workers()
         page = await self._attach(target)
-        self._connection.subscribe(page, workers.take)
+        self._connection.subscribe(page, workers.on_message)
 
         try:
             await self._connection.call("ServiceWorker.enable", session=page)
-            missing = (
-                f"{address} has no active service worker: a push message needs one"
-            )
-            yield (
-                page,
+            registration = await _until(
                 workers,
-                await _until(workers, lambda: workers.of(address), missing),
+                lambda: workers.of(address),
+                f"{address} has no active service worker: a push message needs one",
             )
+            yield page, workers, registration
         finally:
             self._connection.subscribe(page, None)
             with suppress(ControllerError):
@@ -345,7 +335,7 @@ class NotificationCenter:
         if target not in self._workers:
             session = await self._attach(target)
             self._connection.subscribe(
-                session, lambda message: self._take(session, message)
+                session, lambda message: self._on_worker_message(session, message)
             )
             await self._connection.call(
                 "Runtime.addBinding", {"name": BINDING}, session=session
@@ -359,23 +349,18 @@ class NotificationCenter:
 
     async def _attach(self, target: str) -> str:
         if self._root is None:
-            self._root = str(
-                (await self._connection.call("Target.attachToBrowserTarget"))[
-                    "sessionId"
-                ]
-            )
+            browser = await self._connection.call("Target.attachToBrowserTarget")
+            self._root = str(browser["sessionId"])
             self._connection.subscribe(self._root, lambda _message: None)
 
-        how = {"targetId": target, "flatten": True}
-        return str(
-            (
-                await self._connection.call(
-                    "Target.attachToTarget", how, session=self._root
-                )
-            )["sessionId"]
+        attached = await self._connection.call(
+            "Target.attachToTarget",
+            {"targetId": target, "flatten": True},
+            session=self._root,
         )
+        return str(attached["sessionId"])
 
-    def _take(self, session: str, message: Message) -> None:
+    def _on_worker_message(self, session: str, message: Message) -> None:
         if message["method"] == "Runtime.bindingCalled":
             self.on_event(Event(message["method"], message["params"], session))
 
@@ -383,15 +368,22 @@ class NotificationCenter:
 async def _until(
     workers: _Workers, find: Callable[[], str | None], missing: str
 ) -> str:
+    """Wait until a function finds something in what the browser reports. Raises ControllerError with ``missing``."""
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            while (found := find()) is None:
+        async with asyncio.timeout(_WORKER_SECONDS):
+            result = find()
+            while result is None:
                 workers.changed.clear()
                 await workers.changed.wait()
-
-            return found
+                result = find()
+            return result
     except TimeoutError:
         raise ControllerError(missing) from None
+
+
+def _as_arguments(*values: object) -> str:
+    """Return values as the arguments of a call in JavaScript."""
+    return ", ".join(json.dumps(value) for value in values)
 
 
 def _check_action(
@@ -405,7 +397,9 @@ def _check_action(
         raise ControllerError(
             f"the notification has no action {action}, available: {', '.join(actions) or 'none'}"
         )
-    if (text is not None) != (actions[action].get("type") == "text"):
-        raise ControllerError(
-            f"the action {action} {'needs' if text is None else 'takes no'} text"
-        )
+
+    needs_text = actions[action].get("type") == "text"
+    if needs_text and text is None:
+        raise ControllerError(f"the action {action} needs text")
+    if text is not None and not needs_text:
+        raise ControllerError(f"the action {action} takes no text")

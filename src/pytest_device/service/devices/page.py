@@ -19,7 +19,7 @@ LOAD_SECONDS: Final = 30.0
 """Maximum seconds for loading a page completely."""
 
 _DRAWN_SECONDS: Final = 5.0
-_PATIENCE_SECONDS: Final = 2.0
+_UNLOAD_SECONDS: Final = 2.0
 """Maximum seconds for unloading a page."""
 
 _SCREENSHOT_TRIES: Final = 5
@@ -45,12 +45,14 @@ class Screen:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height in CSS pixels."""
-        upright = (self.profile.width, self.profile.height)
-        return upright if self.orientation == "PORTRAIT" else (upright[1], upright[0])
+        if self.orientation == "PORTRAIT":
+            return (self.profile.width, self.profile.height)
+        return (self.profile.height, self.profile.width)
 
     def metrics(self) -> Mapping[str, Any]:
         """Return the parameters of ``Emulation.setDeviceMetricsOverride``."""
-        (width, height), (kind, angle) = self.size, _ANGLES[self.orientation]
+        width, height = self.size
+        kind, angle = _ANGLES[self.orientation]
         return {
             "width": width,
             "height": height,
@@ -70,10 +72,12 @@ class Page:
         self._connection = connection
         self._session = session
         self._script: str | None = None
+        """The identifier of the script that runs before every document."""
         self._loader = ""
+        """The identifier of the last document that was loaded."""
         self._is_settled = asyncio.Event()  # loaded, or a dialog is open
-        self._holds_on = asyncio.Event()  # a beforeunload dialog is open
-        self._is_another = asyncio.Event()
+        self._asks_to_stay = asyncio.Event()  # a beforeunload dialog is open
+        self._has_navigated = asyncio.Event()
         self.screen: Screen | None = None
         """The screen that the page emulates."""
         self.dialog_type: str | None = None
@@ -132,24 +136,25 @@ class Page:
                     self._loader = params["loaderId"]
                     self._is_settled.set()
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
-                self._is_another.set()
+                self._has_navigated.set()
             case "Page.javascriptDialogOpening":
-                self._dialog, self.dialog_type = params["message"], params["type"]
+                self._dialog = params["message"]
+                self.dialog_type = params["type"]
                 self._connection.release_input()  # the screenshot waits for its end
-                (
-                    self._holds_on
-                    if params["type"] == "beforeunload"
-                    else self._is_settled
-                ).set()
+                if params["type"] == "beforeunload":
+                    self._asks_to_stay.set()
+                else:
+                    self._is_settled.set()
             case "Page.javascriptDialogClosed":
-                self._dialog = self.dialog_type = None
-                self._holds_on.clear()
+                self._dialog = None
+                self.dialog_type = None
+                self._asks_to_stay.clear()
             case _:
                 pass
 
-    def on_crash(self, how: str) -> None:
+    def on_crash(self, reason: str) -> None:
         """Stop waiting for the page to load: it has crashed."""
-        self._crash = how
+        self._crash = reason
         self._is_settled.set()
 
     async def address(self) -> str:
@@ -167,21 +172,23 @@ class Page:
             await self.leave_dialog()
             self._is_settled.clear()
 
-            reply = await self._navigated(url)
-            if reason := reply.get("errorText"):
-                raise ControllerError(f"{_shown(url)} cannot be opened: {reason}")
+            reply = await self._navigate(url)
+            if "errorText" in reply:
+                raise ControllerError(
+                    f"{_shown(url)} cannot be opened: {reply['errorText']}"
+                )
 
             if "loaderId" in reply:  # otherwise only the fragment changes
                 await self._loaded(url)
                 if is_touched:
-                    await self._shown_once()
+                    await self._painted()
 
     async def start_with(self, script: str) -> None:
         """Run this script before every document from now on, instead of the previous one."""
-        before, self._script = self._script, None
-        if before:
+        previous, self._script = self._script, None
+        if previous:
             await self.call(
-                "Page.removeScriptToEvaluateOnNewDocument", {"identifier": before}
+                "Page.removeScriptToEvaluateOnNewDocument", {"identifier": previous}
             )
 
         reply = await self.call(
@@ -193,7 +200,7 @@ class Page:
         """Navigate to a URL like `go`, for a page without anything to touch; clear the history and the session storage."""
         await self.leave_dialog()
         try:
-            await self._forget_visit(_PATIENCE_SECONDS)
+            await self._forget_visit(_UNLOAD_SECONDS)
         # A script runs forever: the page could not be unloaded either.
         except ControllerError:
             await self.call("Runtime.terminateExecution")
@@ -204,9 +211,11 @@ class Page:
 
     async def hide(self) -> None:
         """Hide the page: it is notified, and its timers stop. Raises ControllerError while a dialog is open."""
-        # Which keeps a page visible.
-        await self._drawn("Emulation.setFocusEmulationEnabled", {"enabled": False})
-        await self._drawn("Page.setWebLifecycleState", {"state": "frozen"})
+        # The emulated focus keeps a page visible.
+        await self._call_unless_dialog(
+            "Emulation.setFocusEmulationEnabled", {"enabled": False}
+        )
+        await self._call_unless_dialog("Page.setWebLifecycleState", {"state": "frozen"})
 
     async def reveal(self) -> None:
         """Show the page again."""
@@ -216,15 +225,16 @@ class Page:
     async def forget(self, origins: Collection[str], *, keep_others: bool) -> None:
         """Clear the stored data of these origins: cookies, databases, service workers."""
         # Before version 156, Chromium clears the session storage of a hidden origin only for "*".
-        for origin in origins if keep_others else [_EVERY_ORIGIN]:
+        cleared = origins if keep_others else [_EVERY_ORIGIN]
+        for origin in cleared:
             await self.call(
                 "Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"}
             )
 
-        cookies = await self.call("Network.getCookies", {"urls": list(origins)})
-        for cookie in cookies["cookies"]:
-            which = {name: cookie[name] for name in ("name", "domain", "path")}
-            await self.call("Network.deleteCookies", which)
+        reply = await self.call("Network.getCookies", {"urls": list(origins)})
+        for cookie in reply["cookies"]:
+            identity = {name: cookie[name] for name in ("name", "domain", "path")}
+            await self.call("Network.deleteCookies", identity)
 
     async def screenshot(self) -> bytes:
         """Return a screenshot of the page as JPEG."""
@@ -242,7 +252,9 @@ class Page:
 
     async def rotate(self, screen: Screen) -> None:
         """Rotate the page's screen."""
-        await self._drawn("Emulation.setDeviceMetricsOverride", screen.metrics())
+        await self._call_unless_dialog(
+            "Emulation.setDeviceMetricsOverride", screen.metrics()
+        )
         self.screen = screen
 
     async def tap(self, x: float, y: float) -> None:
@@ -258,20 +270,21 @@ class Page:
 
     async def _captured(self) -> bytes | None:
         """Return a screenshot, None if the page navigated meanwhile: then the browser may never respond."""
-        self._is_another.clear()
-        how = {"format": "jpeg", "quality": _JPEG_QUALITY, "optimizeForSpeed": True}
-        async with _until(
-            self._is_another, self._drawn("Page.captureScreenshot", how)
-        ) as (capturing, changing):
-            try:
-                return (
-                    base64.b64decode((await capturing)["data"])
-                    if capturing.done()
-                    else None
-                )
-            except RefusedError:  # no frame was drawn yet
-                await asyncio.wait({changing}, timeout=_DRAW_SECONDS)
+        self._has_navigated.clear()
+        capture = self._call_unless_dialog(
+            "Page.captureScreenshot",
+            {"format": "jpeg", "quality": _JPEG_QUALITY, "optimizeForSpeed": True},
+        )
+        async with _until(self._has_navigated, capture) as (capturing, navigating):
+            if not capturing.done():
                 return None
+
+            try:
+                reply = await capturing
+            except RefusedError:  # no frame was drawn yet
+                await asyncio.wait({navigating}, timeout=_DRAW_SECONDS)
+                return None
+            return base64.b64decode(reply["data"])
 
     async def _loaded(self, url: str) -> None:
         try:
@@ -285,7 +298,7 @@ class Page:
         if self._crash:
             raise ControllerError(f"{_shown(url)} was not loaded: {self._crash}")
 
-    async def _shown_once(self) -> None:
+    async def _painted(self) -> None:
         """Wait until the page is painted: from then on the browser maps taps by the page's scale.
 
         Before that, it maps them by the scale of the previous page.
@@ -300,18 +313,16 @@ class Page:
             "Runtime.evaluate", {"expression": expression, "awaitPromise": True}
         )
         async with _until(
-            self._is_settled, showing, limit_seconds=_PATIENCE_SECONDS
+            self._is_settled, showing, limit_seconds=_UNLOAD_SECONDS
         ) as tasks:
             pass  # a dialog opened, or another page loads
 
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _navigated(self, url: str) -> Mapping[str, Any]:
+    async def _navigate(self, url: str) -> Mapping[str, Any]:
         """Navigate to a URL, and accept a beforeunload dialog."""
-        async with _until(self._holds_on, self.call("Page.navigate", {"url": url})) as (
-            navigating,
-            _,
-        ):
+        navigation = self.call("Page.navigate", {"url": url})
+        async with _until(self._asks_to_stay, navigation) as (navigating, _):
             if not navigating.done():
                 await self.leave_dialog()
 
@@ -325,8 +336,10 @@ class Page:
             limit_seconds=limit_seconds,
         )
 
-    async def _drawn(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Execute a command that hangs while a dialog is open."""
+    async def _call_unless_dialog(
+        self, method: str, params: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Execute a command that hangs while a dialog is open. Raises ControllerError if one is."""
         try:
             self._refuse_in_dialog()
             return await self.call(method, params, limit_seconds=_DRAWN_SECONDS)

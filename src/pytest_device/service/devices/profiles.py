@@ -18,7 +18,18 @@ _IOS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A phone in portrait orientation: its screen in CSS pixels of ``scale`` device pixels each, its system version."""
+    """A phone in portrait orientation.
+
+    Attributes:
+        name: The name that requests use.
+        platform: The platform.
+        width: The width of its screen in CSS pixels.
+        height: The height of its screen in CSS pixels.
+        scale: The device pixels in a CSS pixel, in each direction.
+        version: The version of its system.
+        is_tablet: Whether web pages see a tablet.
+        aliases: Further names.
+    """
 
     name: str
     platform: Platform
@@ -49,11 +60,9 @@ class Profile:
     @property
     def script(self) -> str:
         """The script to run before every document: Safari has no client hints, which libraries check first."""
-        return (
-            "delete Navigator.prototype.userAgentData"
-            if self.platform is Platform.IOS
-            else ""
-        )
+        if self.platform is not Platform.IOS:
+            return ""
+        return "delete Navigator.prototype.userAgentData"
 
     def _safari(self) -> str:
         family, system = ("iPad", "OS") if self.is_tablet else ("iPhone", "iPhone OS")
@@ -143,12 +152,14 @@ def find_profile(platform: Platform, identifier: str | None) -> Profile:
     if identifier is None:
         return phones[0]
 
+    requested = plain(identifier)
     for profile in phones:
-        if plain(identifier) in map(plain, (profile.name, *profile.aliases)):
+        names = (profile.name, *profile.aliases)
+        if any(plain(name) == requested for name in names):
             return profile
 
-    known = ", ".join(profile.name for profile in phones)
+    available = ", ".join(profile.name for profile in phones)
     raise RequestError(
         f"deviceIdentifier {identifier!r} is not an {platform} phone that the local browser can emulate: "
-        f"set it to one of {known}, or leave it out."
+        f"set it to one of {available}, or leave it out."
     )

@@ -68,8 +68,9 @@ class _Relay:
         self, client: ServerConnection, request: Request
     ) -> Response | None:
         """Answer a request for the list of targets; return None to accept a connection to one."""
-        if why := _refusal(client, request):
-            return client.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
+        reason = _refusal(client, request)
+        if reason:
+            return client.respond(http.HTTPStatus.FORBIDDEN, f"{reason}\n")
 
         base = f"ws://{request.headers['Host']}/devtools"
         match request.path.partition("?")[0].rstrip("/").split("/"):
@@ -90,9 +91,8 @@ class _Relay:
 
     async def serve(self, websocket: ServerConnection) -> None:
         """Forward messages between a program and the browser, in the program's own debugging sessions."""
-        root: str = (await self._connection.call("Target.attachToBrowserTarget"))[
-            "sessionId"
-        ]
+        attached = await self._connection.call("Target.attachToBrowserTarget")
+        root: str = attached["sessionId"]
         client = _Client(self._connection, root, self._hidden)
         sending = asyncio.create_task(client.send(websocket))
 
@@ -127,8 +127,16 @@ class _Relay:
         }
 
     async def _list(self, base: str) -> Sequence[Message]:
-        targets = (await self._connection.call("Target.getTargets"))["targetInfos"]
-        places = {target: place for place, target in enumerate(self._order())}
+        """Return the targets, the page in front first: programs take the first one."""
+        reply = await self._connection.call("Target.getTargets")
+        visible = [
+            target
+            for target in reply["targetInfos"]
+            if target.get("browserContextId") not in self._hidden
+        ]
+
+        ranks = {target: rank for rank, target in enumerate(self._order())}
+        visible.sort(key=lambda target: ranks.get(target["targetId"], len(ranks)))
         return [
             {
                 "id": target["targetId"],
@@ -137,10 +145,7 @@ class _Relay:
                 "url": target["url"],
                 "webSocketDebuggerUrl": f"{base}/page/{self._key}/{target['targetId']}",
             }
-            for target in sorted(
-                targets, key=lambda one: places.get(one["targetId"], len(places))
-            )
-            if target.get("browserContextId") not in self._hidden
+            for target in visible
         ]
 
 
@@ -150,7 +155,9 @@ class _Client:
     def __init__(self, connection: Connection, root: str, hidden: set[str]) -> None:
         self._connection = connection
         self._hidden = hidden
-        self._root = self._main = root
+        self._root = root
+        self._main = root
+        """Where commands without a session are sent: the browser, or the page that the program connected to."""
         self._sessions: set[str] = set()
         self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
         self._add(root)
@@ -172,17 +179,19 @@ class _Client:
 
     def forward(self, command: Mapping[str, Any]) -> None:
         """Forward a program's command to the browser, and the response back under the program's number."""
-        given = {name: command[name] for name in ("id", "sessionId") if name in command}
+        own_ids = {
+            name: command[name] for name in ("id", "sessionId") if name in command
+        }
         session = command.get("sessionId", self._main)
         if session not in self._sessions:
-            self._outgoing.put_nowait({"error": _NO_SESSION, **given})
+            self._outgoing.put_nowait({"error": _NO_SESSION, **own_ids})
             return
 
-        def answer(reply: Message) -> None:
+        def on_reply(reply: Message) -> None:
             self._hide(command["method"], reply.get("result") or {})
-            self._outgoing.put_nowait({**_without_session(reply), **given})
+            self._outgoing.put_nowait({**_without_session(reply), **own_ids})
 
-        self._connection.forward({**command, "sessionId": session}, answer)
+        self._connection.forward({**command, "sessionId": session}, on_reply)
 
     def close(self) -> None:
         for session in self._sessions:
@@ -200,7 +209,7 @@ class _Client:
                 if target.get("browserContextId") not in self._hidden
             ]
 
-    def _take(self, event: Message) -> None:
+    def _on_event(self, event: Message) -> None:
         match event:
             case {
                 "method": "Target.targetCreated" | "Target.targetInfoChanged",
@@ -228,7 +237,7 @@ class _Client:
 
     def _add(self, session: str) -> None:
         self._sessions.add(session)
-        self._connection.subscribe(session, self._take)
+        self._connection.subscribe(session, self._on_event)
 
 
 def _without_session(message: Message) -> Message:
@@ -245,13 +254,9 @@ def _json(client: ServerConnection, value: object) -> Response:
 
 def _refusal(client: ServerConnection, request: Request) -> str | None:
     """Return why a request is refused: it comes from a web page or another user."""
-    if "Origin" in request.headers or not is_loopback_authority(
-        request.headers.get("Host", "")
-    ):
+    is_local = is_loopback_authority(request.headers.get("Host", ""))
+    if "Origin" in request.headers or not is_local:
         return "web pages are refused"
-
-    return (
-        None
-        if is_permitted(client.remote_address, client.local_address)
-        else "other users are refused"
-    )
+    if not is_permitted(client.remote_address, client.local_address):
+        return "other users are refused"
+    return None

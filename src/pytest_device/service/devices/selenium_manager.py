@@ -19,10 +19,13 @@ from pytest_device.service.programs.program import COMMAND_SECONDS, outcome
 
 TITLE: Final = "Selenium Manager"
 _OPTIONS: Final = (
-    *("--browser", "chrome", "--output", "JSON"),
+    "--browser",
+    "chrome",
+    "--output",
+    "JSON",
     # Otherwise it tells a third party which browser and system it runs on.
     "--avoid-stats",
-    # It takes that of another version, too, and one on PATH was looked at before.
+    # It would use a chromedriver of another version, too, and one on PATH was checked before.
     "--skip-driver-in-path",
 )
 
@@ -54,9 +57,10 @@ class SeleniumManager:
             raise ConfigError(f"{TITLE} is missing: pip install selenium")
 
         package = Path(selenium.origin).parent / "webdriver/common"
-        for place in SYSTEM.places.selenium_managers(machine()):
-            if (package / place).is_file():
-                return cls(package / place, cache_dir / "selenium")
+        for location in SYSTEM.places.selenium_managers(machine()):
+            if (package / location).is_file():
+                return cls(package / location, cache_dir / "selenium")
+
         raise ConfigError(
             f"Selenium in {package.parent.parent} brings no {TITLE} for {SYSTEM.title} {machine()}"
         )
@@ -95,15 +99,12 @@ class SeleniumManager:
 
         The exit status does not tell: it is 0 if nothing was found offline.
         """
-        chosen = ("--browser-path", browser) if browser else ()
-        finished = await outcome(
-            [
-                *(self.program, *_OPTIONS, *chosen, *options),
-                *("--cache-path", self.directory),
-            ],
-            environ=environ,
-            limit_seconds=limit_seconds,
-        )
+        command: list[str | Path] = [self.program, *_OPTIONS]
+        if browser:
+            command += ["--browser-path", browser]
+        command += [*options, "--cache-path", self.directory]
+
+        finished = await outcome(command, environ=environ, limit_seconds=limit_seconds)
         return _parsed(finished.printed, finished.reason)
 
 
@@ -118,9 +119,9 @@ def _parsed(printed: str, reason: str) -> tuple[BrowserPair | None, str]:
         reply = json.loads(printed)
     except ValueError:
         return None, reason
+
     result = _object(_object(reply).get("result"))
-    paths = [result.get(name) for name in ("browser_path", "driver_path")]
-    match paths:
+    match result.get("browser_path"), result.get("driver_path"):
         case [str(browser), str(driver)] if _are_files(browser, driver):
             return BrowserPair(Path(browser), Path(driver)), ""
         case _:
@@ -135,13 +136,13 @@ def _are_files(*paths: str) -> bool:
 def _last_warning(reply: object) -> str:
     logs = _object(reply).get("logs")
     entries = cast("list[object]", logs) if isinstance(logs, list) else []
-    messages = [
-        _object(entry).get("message")
-        for entry in entries
-        if _object(entry).get("level") in {"WARN", "ERROR"}
-    ]
-    return str(messages[-1]) if messages else ""
+    for entry in reversed(entries):
+        fields = _object(entry)
+        if fields.get("level") in ("WARN", "ERROR"):
+            return str(fields.get("message"))
+    return ""
 
 
 def _object(value: object) -> Mapping[str, object]:
+    """Return a JSON object, an empty one for anything else."""
     return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}

@@ -73,24 +73,24 @@ async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Fo
 
 def _named(
     name: str,
-    known: Sequence[ConnectedDevice],
+    available: Sequence[ConnectedDevice],
     booted: Sequence[ConnectedDevice],
     xcrun: Path,
 ) -> Found:
     """Return the simulator with this name, booted or to be started; of several, the one with the newest system."""
-    fitting = [one for one in known if plain(name) in one.names]
-    if not fitting:
-        missing = f"xcrun {' '.join(_ALL)} has no {name!r}"
+    matching = [simulator for simulator in available if plain(name) in simulator.names]
+    if not matching:
         return Found(
             KIND,
-            missing=missing,
+            missing=f"xcrun {' '.join(_ALL)} has no {name!r}",
             fix="name one that it lists, or create it: xcrun simctl create",
         )
 
-    if up := [one for one in fitting if one in booted]:
-        return Found(KIND, up[-1:], xcrun)
-
-    return Found(KIND, program=xcrun, to_start=fitting[-1].udid)
+    # simctl lists the systems from the oldest to the newest.
+    matching_booted = [simulator for simulator in matching if simulator in booted]
+    if matching_booted:
+        return Found(KIND, [matching_booted[-1]], xcrun)
+    return Found(KIND, program=xcrun, to_start=matching[-1].udid)
 
 
 async def start(
@@ -133,7 +133,7 @@ class Simulator(Borrowed):
         super().__init__(
             udid,
             Tools(
-                {**capabilities(self.platform, udid), **_patience(environ)},
+                {**capabilities(self.platform, udid), **_first_build_timeout(environ)},
                 found.appium_home,
             ),
             tool=Tool(found.tool, (), environ),
@@ -158,9 +158,10 @@ class Simulator(Borrowed):
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        anew = ("--terminate-running-process",) if arguments else ()
+        # A running app ignores arguments.
+        restart = ("--terminate-running-process",) if arguments else ()
         await self._tool.ask(
-            "simctl", "launch", *anew, self.name, application_id, *arguments
+            "simctl", "launch", *restart, self.name, application_id, *arguments
         )
         self._front = application_id
 
@@ -188,7 +189,8 @@ class Simulator(Borrowed):
 
     async def clear(self, application_id: str | None = None) -> None:
         """Clear the stored data of an app, or of every app of this session, by reinstalling it."""
-        for name in [application_id] if application_id else list(self._installed):
+        names = [application_id] if application_id else list(self._installed)
+        for name in names:
             path = self._installed.get(name)
             if path is None:
                 raise ControllerError(
@@ -241,20 +243,17 @@ class Simulator(Borrowed):
     def _state(self, application_id: str, running: frozenset[str]) -> AppState:
         if application_id not in running:
             return AppState.NOT_RUNNING
-
-        return (
-            AppState.FOREGROUND
-            if application_id == self._front
-            else AppState.BACKGROUND
-        )
+        if application_id == self._front:
+            return AppState.FOREGROUND
+        return AppState.BACKGROUND
 
 
-def _patience(environ: Mapping[str, str]) -> Mapping[str, int]:
-    """Return the time limit for a first start, which builds WebDriverAgent; later starts reuse the build."""
-    built = Path(environ.get("HOME", ""), "Library/Developer/Xcode/DerivedData").glob(
-        "WebDriverAgent-*"
-    )
-    return {} if any(built) else {WDA_TIMEOUT: FIRST_BUILD_MS}
+def _first_build_timeout(environ: Mapping[str, str]) -> Mapping[str, int]:
+    """Return the capability with the time limit of a first start, which builds WebDriverAgent; later ones reuse it."""
+    xcode = Path(environ.get("HOME", ""), "Library/Developer/Xcode")
+    if any(xcode.glob("DerivedData/WebDriverAgent-*")):
+        return {}
+    return {WDA_TIMEOUT: FIRST_BUILD_MS}
 
 
 def _bundle_id(info: Path) -> str:

@@ -33,7 +33,9 @@ class Tabs:
         self.crash: str | None = None
         """How an app's page crashed, until an app is shown again."""
         self._pages: dict[str, Page] = {}
+        """The open pages by debugging session, in the order in which they opened."""
         self._cover: Page | None = None
+        """The page that hides all others while the app is in the background."""
         self._covered: list[Page] = []
         self._overlay: Page | None = None
         self._contexts: set[str] = set()
@@ -47,30 +49,38 @@ class Tabs:
 
     async def main(self) -> Page:
         """Return the page that shows the apps. Raises ControllerError if there is none."""
-        return (await self._open())[0]
+        pages = await self._open()
+        return pages[0]
 
     async def front(self) -> Page:
         """Return the page in front. Raises ControllerError if there is none."""
-        return (await self._open())[-1]
+        pages = await self._open()
+        return pages[-1]
 
     async def app_page(self) -> Page:
         """Return the page in front that is the app's own. Raises ControllerError if there is none."""
-        return [page for page in await self._open() if page is not self._overlay][-1]
+        pages = [page for page in await self._open() if page is not self._overlay]
+        return pages[-1]
 
     async def attach(self) -> None:
         """Control the browser's pages, including later ones; return once the first is ready."""
-        product: str = (await self._connection.call("Browser.getVersion"))["product"]
+        version = await self._connection.call("Browser.getVersion")
+        product: str = version["product"]  # such as Chrome/156.0.8078.79
         self._version = product.rpartition("/")[2]
+
         await self._connection.call(
             "Target.setDiscoverTargets", {"discover": True, "filter": _PAGES}
         )
-        how = {
-            "autoAttach": True,
-            "waitForDebuggerOnStart": True,
-            "flatten": True,
-            "filter": _PAGES,
-        }
-        await self._connection.call("Target.setAutoAttach", how)
+        # A page waits for the debugger, so that its first script already sees the phone.
+        await self._connection.call(
+            "Target.setAutoAttach",
+            {
+                "autoAttach": True,
+                "waitForDebuggerOnStart": True,
+                "flatten": True,
+                "filter": _PAGES,
+            },
+        )
         await self._open()
         await asyncio.gather(*self._tasks)
 
@@ -79,31 +89,29 @@ class Tabs:
 
     def on_event(self, event: Event) -> None:
         match event.method:
-            # Not a program's.
             case "Target.attachedToTarget" if (
                 event.params["targetInfo"]["type"] == "page"
             ):
-                self._meet(event.params["sessionId"], event.params["targetInfo"])
+                self._on_attached(event.params["sessionId"], event.params["targetInfo"])
             case "Target.detachedFromTarget":
-                self._lose(event.params["sessionId"])
+                self._remove(event.params["sessionId"])
             case "Target.targetCrashed":
-                self._begin(
-                    self._replace(
-                        event.params["targetId"],
-                        f"the page has crashed ({event.params['status']})",
-                    )
-                )
+                crash = f"the page has crashed ({event.params['status']})"
+                self._begin(self._replace(event.params["targetId"], crash))
             case "Runtime.bindingCalled":
                 self.on_call(event)
-            case method if page := self._pages.get(event.session or ""):
-                page.on_event(method, event.params)
-                self.console.on_event(method, event.params)
-                self._note(method, event.params)
-
-                if method == "Page.javascriptDialogClosed":
-                    self._begin(self._turn(page))
             case _:
-                pass
+                page = self._pages.get(event.session or "")
+                if page:
+                    self._on_page_event(page, event)
+
+    def _on_page_event(self, page: Page, event: Event) -> None:
+        page.on_event(event.method, event.params)
+        self.console.on_event(event.method, event.params)
+        self._note_origin(event)
+
+        if event.method == "Page.javascriptDialogClosed":
+            self._begin(self._catch_up(page))
 
     async def crashed(self) -> str:
         """Wait until a page that shows no app crashes; return the reason."""
@@ -143,7 +151,7 @@ class Tabs:
 
                 self._covered.append(page)
 
-            self._cover = await self._another()
+            self._cover = await self._open_page()
             await self._cover.go(url)
         except ControllerError:
             await self.uncover()
@@ -151,6 +159,7 @@ class Tabs:
 
     async def uncover(self) -> None:
         """Close the page that `cover` opened, and show those behind it."""
+        # Reset first: an error below must not leave a cover that no longer exists.
         covered, self._covered = self._covered, []
         cover, self._cover = self._cover, None
         if cover is not None:
@@ -164,7 +173,7 @@ class Tabs:
     async def open_overlay(self) -> None:
         """Open an empty page over all others, unless it is already open: the app below remains in front."""
         if self._overlay is None:
-            self._overlay = await self._another()
+            self._overlay = await self._open_page()
 
     async def remove_overlay(self) -> None:
         overlay, self._overlay = self._overlay, None
@@ -188,22 +197,22 @@ class Tabs:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _turn(self, page: Page) -> None:
+    async def _catch_up(self, page: Page) -> None:
         """Rotate a page whose dialog was open while the screen was rotated."""
         if page.screen != self.screen:
             with suppress(ControllerError):  # another dialog, or it was closed
                 await page.rotate(self.screen)
 
-    def _note(self, method: str, params: Mapping[str, Any]) -> None:
-        if method != "Page.frameNavigated":
+    def _note_origin(self, event: Event) -> None:
+        if event.method != "Page.frameNavigated":
             return
 
-        address: str = params["frame"]["url"]
+        address: str = event.params["frame"]["url"]
         if urlsplit(address).scheme in WEB_SCHEMES:
             self.visited.add(origin_of(address))
 
-    def _meet(self, session: str, info: Mapping[str, Any]) -> None:
-        """Add a page that has opened; one in a context that a program made is hidden, and the program's own."""
+    def _on_attached(self, session: str, info: Mapping[str, Any]) -> None:
+        """Add a page that has opened, unless a controller opened it in a browser context of its own."""
         context = str(info.get("browserContextId", ""))
         if not self._contexts:
             self._contexts.add(context)  # of the page that the browser starts with
@@ -211,9 +220,10 @@ class Tabs:
         if context in self._contexts:
             self._add(session, info["targetId"])
         else:
-            self._begin(self._let_go(session))
+            self._begin(self._release(session))
 
-    async def _let_go(self, session: str) -> None:
+    async def _release(self, session: str) -> None:
+        """Let a page continue that is none of the device's, and receive no more of its events."""
         with suppress(ControllerError):  # it was closed early
             await self._connection.call(
                 "Runtime.runIfWaitingForDebugger", session=session
@@ -223,35 +233,46 @@ class Tabs:
             )
 
     def _add(self, session: str, target: str) -> None:
-        page = self._pages[session] = Page(self._connection, session, target)
+        page = Page(self._connection, session, target)
+        self._pages[session] = page
         self._begin(self._prepare(page))
         self._opened.set()
 
-    def _lose(self, session: str) -> None:
+    def _remove(self, session: str) -> None:
         page = self._pages.pop(session, None)
-        if page is not None and page is self._overlay:
-            self._overlay = None
+        if page is None:
+            return
 
+        if page is self._overlay:
+            self._overlay = None
         # The device needs a page for its home screen.
-        if page and not self._pages:
+        if not self._pages:
             self._opened.clear()
             self._begin(self._reopen())
 
-    async def _another(self) -> Page:
-        target = (
-            await self._connection.call(
-                "Target.createTarget",
-                {"url": "about:blank", "browserContextId": await self._context()},
-            )
-        )["targetId"]
+    async def _open_page(self) -> Page:
+        """Open an empty page of the device. Raises ControllerError, also if it is closed at once."""
+        created = await self._connection.call(
+            "Target.createTarget",
+            {"url": "about:blank", "browserContextId": await self._context()},
+        )
         await asyncio.gather(*self._tasks)
-        return next(page for page in self._pages.values() if page.target == target)
+
+        page = self._page_of(created["targetId"])
+        if page is None:
+            raise ControllerError("a page of the device was closed as it opened")
+        return page
+
+    def _page_of(self, target: str) -> Page | None:
+        for page in self._pages.values():
+            if page.target == target:
+                return page
+        return None
 
     async def _context(self) -> str:
         """Return the browser context of the device's own pages.
 
-        Its pages have a process of their own: an open dialog stops all pages of the
-        app's process.
+        Its pages have a process of their own: an open dialog stops all pages of the app's process.
         """
         if self._own_context is None:
             reply = await self._connection.call("Target.createBrowserContext")
@@ -261,11 +282,10 @@ class Tabs:
         return self._own_context
 
     async def _close(self, page: Page) -> None:
-        for session in [
-            session for session, other in self._pages.items() if other is page
-        ]:
+        sessions = [session for session, other in self._pages.items() if other is page]
+        for session in sessions:
             await self._connection.call("Target.closeTarget", {"targetId": page.target})
-            self._lose(session)
+            self._remove(session)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -281,9 +301,7 @@ class Tabs:
 
     async def _replace(self, target: str, crash: str) -> None:
         """Close the crashed page of an app, or its cover; if it is neither, the browser is broken."""
-        page = next(
-            (page for page in self._pages.values() if page.target == target), None
-        )
+        page = self._page_of(target)
         if page is None:
             return
 

@@ -51,8 +51,15 @@ class Tool:
 class Borrowed(ABC):
     """One of the user's devices, see ``devices.base.Device``; a session borrows it for a ``with`` block.
 
-    The device is running as long as its tool's command ``alive`` succeeds; ``gone`` is the message when it is not.
-    At the end of the block, the apps of the session are removed; ``log`` reports a failure.
+    At the end of the block, the apps of the session are removed.
+
+    Arguments:
+        name: The name of the device.
+        tools: How the controllers reach it.
+        tool: Controls it.
+        alive: A command of the tool that succeeds as long as the device is running.
+        gone: The reason for the session page once it is not.
+        log: Called with a line if the apps cannot be removed.
     """
 
     def __init__(

@@ -56,27 +56,25 @@ class Subscriptions:
     def answer(self, call: Mapping[str, Any]) -> object:
         """Respond to a page or worker: return its subscription, a new one, or whether it has ended one."""
         scope = str(call["scope"])
-        current = next(
-            (
-                subscription
-                for subscription in self._all.values()
-                if subscription.scope == scope
-            ),
-            None,
-        )
+        current = self._of_scope(scope)
 
         match call["what"]:
             case "subscribe":
                 new = Subscription(secrets.token_urlsafe(16), scope, call["keys"])
                 self._end(current)
                 self._all[new.id] = new
-
                 return self._shown(new)
             case "unsubscribe":
                 self._end(current)
                 return current is not None
             case _:
-                return current and self._shown(current)
+                return None if current is None else self._shown(current)
+
+    def _of_scope(self, scope: str) -> Subscription | None:
+        for subscription in self._all.values():
+            if subscription.scope == scope:
+                return subscription
+        return None
 
     def _end(self, subscription: Subscription | None) -> None:
         if subscription:
@@ -93,7 +91,17 @@ class Subscriptions:
     def accepted(
         self, name: str, headers: Mapping[str, str], body: bytes, now: float
     ) -> tuple[Subscription, str]:
-        """Return the subscription of a message and its sender's signed token. Raises PushRefusedError."""
+        """Return the subscription of a message and its sender's signed token.
+
+        Arguments:
+            name: The ID of the subscription, from the URL.
+            headers: The headers of the request.
+            body: The encrypted message.
+            now: The time in Unix seconds.
+
+        Raises:
+            PushRefusedError: The message breaks a rule.
+        """
         if name not in self._all:
             raise PushRefusedError(410, "the subscription has ended")
 
@@ -118,25 +126,25 @@ class Subscriptions:
 
 
 def _check_message(headers: Mapping[str, str], body: bytes) -> None:
-    encoding, urgency = headers.get("content-encoding"), headers.get("urgency")
-    rules = {
-        (400, "TTL must be a number of seconds"): headers.get("ttl", "").isdecimal(),
-        (413, f"the body has more than {MAX_BODY_BYTES} bytes"): len(body)
-        <= MAX_BODY_BYTES,
-        (415, "Content-Encoding must be aes128gcm"): not body
-        or encoding == "aes128gcm",
-        (400, f"Urgency must be one of {', '.join(_URGENCIES)}"): urgency is None
-        or urgency in _URGENCIES,
-        (400, "Topic must have up to 32 characters of base64url"): _TOPIC.fullmatch(
-            headers.get("topic", "-")
-        ),
-    }
-    for (status, problem), holds in rules.items():
-        if not holds:
-            raise PushRefusedError(status, problem)
+    """Raise PushRefusedError unless headers and body follow RFC 8030, sections 5.2 to 5.4 and 7.2, and RFC 8291."""
+    if not headers.get("ttl", "").isdecimal():
+        raise PushRefusedError(400, "TTL must be a number of seconds")
+    if len(body) > MAX_BODY_BYTES:
+        raise PushRefusedError(413, f"the body has more than {MAX_BODY_BYTES} bytes")
+    if body and headers.get("content-encoding") != "aes128gcm":
+        raise PushRefusedError(415, "Content-Encoding must be aes128gcm")
+
+    urgency = headers.get("urgency")
+    if urgency is not None and urgency not in _URGENCIES:
+        choices = ", ".join(_URGENCIES)
+        raise PushRefusedError(400, f"Urgency must be one of {choices}")
+    topic = headers.get("topic")
+    if topic is not None and not _TOPIC.fullmatch(topic):
+        raise PushRefusedError(400, "Topic must have up to 32 characters of base64url")
 
 
 def _credentials(header: str) -> tuple[str, str]:
+    """Return the signed token and the public key of a sender (RFC 8292, section 3). Raises PushRefusedError."""
     match = _VAPID.fullmatch(header)
     parameters = dict(_PARAMETER.findall(match[1])) if match else {}
     if parameters.keys() != {"t", "k"}:
