@@ -57,32 +57,32 @@ def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
             "the service's appiumUrl has a query or fragment, which the Appium client does not support"
         )
 
-    more: dict[str, Any] = {}
-
+    optional: dict[str, Any] = {}
     if parts.username is not None:
         # Passed separately: the client would log them as part of the URL.
-        more |= {
-            "username": unquote(parts.username),
-            "password": unquote(parts.password or ""),
-        }
+        optional["username"] = unquote(parts.username)
+        optional["password"] = unquote(parts.password or "")
 
     if is_loopback(parts.hostname or ""):
-        more["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
+        optional["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
 
+    # A repeated command could act twice.
     pool: dict[str, Any] = {"retries": False}
     # The client's own variable, and the only one that it reads.
     if "REQUESTS_CA_BUNDLE" not in os.environ:
-        more["ca_certs"], capath = authorities()
-        pool |= {"ca_cert_dir": capath} if capath else {}
+        optional["ca_certs"], directory = authorities()
+        if directory:
+            pool["ca_cert_dir"] = directory
 
+    # The client would double a trailing slash in every call.
+    address = parts._replace(
+        netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")
+    ).geturl()
     return AppiumClientConfig(
-        # The client would double a trailing slash in every call.
-        remote_server_addr=parts._replace(
-            netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")
-        ).geturl(),
+        remote_server_addr=address,
         timeout=policy.timeout_seconds,
         init_args_for_pool_manager={"init_args_for_pool_manager": pool},
-        **more,
+        **optional,
     )
 
 
@@ -94,15 +94,16 @@ def connect_directly(started: "WebDriver", url: str, policy: DriverPolicy) -> No
     """
     from pytest_device.trace.appium import recording_connection
 
-    direct = _direct_url([capability(started, name) for name in _DIRECT], urlsplit(url))
+    returned = [capability(started, name) for name in _DIRECT]
+    direct = _direct_url(returned, urlsplit(url))
     if direct is None:
         return
 
-    before = started.command_executor
+    previous = started.command_executor
     started.command_executor = recording_connection(
-        client_config(direct, policy), getattr(before, "recorder", None)
+        client_config(direct, policy), getattr(previous, "recorder", None)
     )
-    before.close()  # type: ignore[no-untyped-call]
+    previous.close()  # type: ignore[no-untyped-call]
     _logger.info("the Appium driver continues at the URL that its server returned")
 
 
@@ -126,13 +127,12 @@ def limit(started: "WebDriver", seconds: float) -> None:
 def limited(started: "WebDriver", seconds: float) -> Generator[None]:
     """Lower the time limit of the commands in a block; the client reads it for each command."""
     config = _config_of(started)
-    before = config.timeout
+    previous = config.timeout
     config.timeout = min(config.timeout, seconds)
-
     try:
         yield
     finally:
-        config.timeout = before
+        config.timeout = previous
 
 
 def client_errors() -> tuple[type[Exception], ...]:
@@ -161,14 +161,14 @@ def _config_of(started: "WebDriver") -> Any:
     return started.command_executor._client_config  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # public from selenium 4.32 on
 
 
-def _direct_url(named: list[object], origin: SplitResult) -> str | None:
-    """Return the URL of these parts, with the credentials of ``origin``; None if it is not usable."""
-    if None in named:
+def _direct_url(returned: list[object], origin: SplitResult) -> str | None:
+    """Return the URL of these capabilities, with the credentials of ``origin``; None if it is not usable."""
+    if None in returned:
         return None
 
-    protocol, host, port, path = map(str, named)
-    user = f"{origin.netloc.rpartition('@')[0]}@" if "@" in origin.netloc else ""
-
+    protocol, host, port, path = (str(value) for value in returned)
+    credentials = origin.netloc.rpartition("@")[0]
+    user = f"{credentials}@" if credentials else ""
     url = f"{protocol}://{user}{host}:{port}{path}"
     if protocol not in {"https", origin.scheme} or not _is_base(url, host):
         _logger.warning(

@@ -57,23 +57,30 @@ def driver(
     lost: Callable[[], None] = lambda: None,
     recorder: "DeviceRecorder | None" = None,
 ) -> "Generator[WebDriver]":
-    """Start an Appium session on the device and quit it at the end, unless ``leave`` returns True then.
+    """Start an Appium session on the device and quit it at the end; a failed quit is logged: the device is stopped anyway.
 
-    ``options`` are the suite's: a mapping of capabilities, with or without the ``appium:`` prefix, or one of the
-    client's option classes. They override the app in ``request`` and the service's ``capabilities``, except for the
-    defaults of an option class and the capabilities that identify the device. ``start_seconds`` limits the start
-    further than ``policy`` does. ``lost`` is called if a start or quit
-    gets no response, because it may still occupy the device. ``recorder`` records its commands, including the start.
+    Arguments:
+        session: The session of the device.
+        options: The suite's: a mapping of capabilities, with or without the ``appium:`` prefix, or one of the client's
+            option classes. They override the app in ``request`` and the service's ``capabilities``, except for the
+            defaults of an option class and the capabilities that identify the device.
+        request: The request that the session was created for; its app is installed, and its link opened.
+        policy: The time limits and the direct connection.
+        start_seconds: Limits the start further than ``policy`` does.
+        leave: Returns at the end whether to leave the Appium session open.
+        lost: Called if a start or quit gets no response, because it may still occupy the device.
+        recorder: Records its commands, including the start.
 
-    Raises AppError if the app cannot be installed, started or opened, ConfigError if the options cannot work, and
-    ControllerError if Appium does not respond or rejects the start. A failed quit is logged: the device is stopped
-    anyway.
+    Raises:
+        AppError: The app cannot be installed, started or opened.
+        ConfigError: The options cannot work.
+        ControllerError: Appium does not respond, or rejects the start.
     """
     config = config_of(session, AppiumConfig, "Appium server")
-    wanted = merged_options(session, config, options, request)
-    start_policy = _start_policy(wanted, policy, start_seconds)
+    merged = merged_options(session, config, options, request)
+    start_policy = _start_policy(merged, policy, start_seconds)
 
-    started = _start(session, config, wanted, start_policy, lost, recorder)
+    started = _start(session, config, merged, start_policy, lost, recorder)
     try:
         limit(started, policy.timeout_seconds)
         if policy.direct_connection:
@@ -81,7 +88,7 @@ def driver(
 
         _check_responses(started)
         if request is not None and request.open_url is not None:
-            _open_link(started, session, sent_by(wanted), request.open_url)
+            _open_link(started, session, sent_by(merged), request.open_url)
 
         yield started
     finally:
@@ -143,15 +150,15 @@ def _check_responses(started: "WebDriver") -> None:
         try:
             check(response)
             if _is_foreign(response):
-                said = described(str(response.get("value")).encode())
+                excerpt = described(str(response.get("value")).encode())
                 raise WebDriverException(  # noqa: TRY301
-                    f"not a response of Appium (status {response['status']}): {said}"
+                    f"not a response of Appium (status {response['status']}): {excerpt}"
                 )
         except WebDriverException as error:
-            error.msg = error.msg and escaped(error.msg)
-            error.stacktrace = error.stacktrace and [
-                escaped(line) for line in error.stacktrace
-            ]
+            if error.msg:
+                error.msg = escaped(error.msg)
+            if error.stacktrace:
+                error.stacktrace = [escaped(line) for line in error.stacktrace]
             raise
 
     started.error_handler.check_response = checked  # type: ignore[method-assign]
@@ -160,10 +167,14 @@ def _check_responses(started: "WebDriver") -> None:
 def _is_foreign(response: Mapping[str, Any]) -> bool:
     """Return whether a response that the client accepts is not WebDriver's."""
     status = response.get("status")
-    value = response.get("value")
-    if status in (None, 0):  # 0: the old protocol, with a session ID, or no JSON
-        return "sessionId" not in response and status == 0 and str(value)[:1] == "<"
-    return True
+    if status is None:
+        return False
+    if status != 0:
+        return True
+
+    # The old protocol, which names the session, or what the client makes of a reply that is not JSON.
+    is_page = str(response.get("value")).startswith("<")
+    return is_page and "sessionId" not in response
 
 
 def _start_error(

@@ -43,19 +43,24 @@ def evidence_of(
     missing: Callable[[str], object] = _logger.warning,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield what the device shows and logs now, by file name.
+    """Yield what the device shows and logs now, by file name; ends when the server is gone.
 
-    Logs are limited to their last 500 lines. Ends when the server is gone, and after ``seconds``. ``missing`` is called
-    with a line for each piece that can't be read.
+    Logs are limited to their last 500 lines.
+
+    Arguments:
+        started: The driver.
+        seconds: The maximum time for all pieces.
+        missing: Called with a line for each piece that can't be read.
+        clock: Returns seconds.
     """
     collector = _Collector(started, clock, clock() + seconds, missing)
-
     for name, read in (
         ("screenshot.png", _screenshot),
         ("source.xml", _source),
         ("app.json", _facts),
     ):
-        if content := collector.read(name, read):
+        content = collector.read(name, read)
+        if content:
             yield name, content
 
     yield from _logs(collector)
@@ -74,7 +79,8 @@ def logs_of(
 
 def _logs(collector: "_Collector") -> Iterator[tuple[str, bytes]]:
     for kind in collector.read("log", _kinds_of_log) or ():
-        if content := collector.read(f"{kind}.txt", partial(_log, kind)):
+        content = collector.read(f"{kind}.txt", partial(_log, kind))
+        if content:
             yield f"{kind}.txt", content
 
 
@@ -108,10 +114,9 @@ class _Collector:
         except client_errors() as error:
             reason = str(error).partition("\n")[0]
             self._missing(f"no {name} of the device: {reason}")
-            self._is_over = has_no_answer(error) and not isinstance(
-                error, ReadTimeoutError
-            )
-
+            # After a timeout, the server may still respond to the next command.
+            is_late = isinstance(error, ReadTimeoutError)
+            self._is_over = has_no_answer(error) and not is_late
             return None
 
 
@@ -143,10 +148,13 @@ def _facts(started: "WebDriver") -> bytes:
     facts: dict[str, str] = {}
     for name, attribute in queries.items():
         with suppress(WebDriverException):
-            if isinstance(value := getattr(started, attribute), str):
+            value = getattr(started, attribute)
+            if isinstance(value, str):
                 facts[name] = value
 
-    return (json.dumps(facts, indent=2) + "\n").encode() if facts else b""
+    if not facts:
+        return b""
+    return (json.dumps(facts, indent=2) + "\n").encode()
 
 
 def _kinds_of_log(started: "WebDriver") -> Sequence[str]:
@@ -158,14 +166,15 @@ def _kinds_of_log(started: "WebDriver") -> Sequence[str]:
     except WebDriverException:  # a driver without logs
         return ()
 
-    return (
-        [kind for kind in _LOGS if kind in offered] if isinstance(offered, list) else ()
-    )
+    if not isinstance(offered, list):
+        return ()
+    return [kind for kind in _LOGS if kind in offered]
 
 
 def _log(kind: str, started: "WebDriver") -> bytes:
     entries = started.execute(_LOG, {"type": kind})["value"][-LOG_LINES:]
-    lines = "\n".join(map(_line, entries)).splitlines()[-LOG_LINES:]
+    text = "\n".join(_line(entry) for entry in entries)
+    lines = text.splitlines()[-LOG_LINES:]  # an entry may have several
     return "".join(f"{line}\n" for line in lines).encode(errors="replace")
 
 
@@ -173,14 +182,13 @@ def _line(entry: object) -> str:
     if not isinstance(entry, Mapping):
         return str(entry)
 
-    known = cast("Mapping[str, Any]", entry)
+    fields = cast("Mapping[str, Any]", entry)
     words = [
-        _time(known.get("timestamp")),
-        str(known.get("level", "")),
-        str(known.get("message", "")),
+        _time(fields.get("timestamp")),
+        str(fields.get("level", "")),
+        str(fields.get("message", "")),
     ]
-
-    return " ".join(filter(None, words))
+    return " ".join(word for word in words if word)
 
 
 def _time(milliseconds: object) -> str:
@@ -188,8 +196,7 @@ def _time(milliseconds: object) -> str:
         return ""
 
     try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(
-            timespec="milliseconds"
-        )
+        time = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, OSError, ValueError):  # not a valid time
         return ""
+    return time.isoformat(timespec="milliseconds")

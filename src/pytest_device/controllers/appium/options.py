@@ -49,9 +49,9 @@ def check_options(options: object, request: SessionRequest) -> None:
             "object: check its return statement"
         )
 
-    wishes = _wishes(cast("Options", options))
-    _check_platform(wishes, request)
-    if APP in wishes or any(wishes.get(name) for name in (*_INSTALLED, BROWSER)):
+    suite = _suite_capabilities(cast("Options", options))
+    _check_platform(suite, request)
+    if APP in suite or any(suite.get(name) for name in (*_INSTALLED, BROWSER)):
         return
     if request.build_id is not None:
         raise ConfigError(_not_installable(f"build_id={str(request.build_id)!r}"))
@@ -64,11 +64,11 @@ def check_options(options: object, request: SessionRequest) -> None:
         )
 
 
-def _check_platform(wishes: Mapping[str, Any], request: SessionRequest) -> None:
+def _check_platform(suite: Mapping[str, Any], request: SessionRequest) -> None:
     """Raise ConfigError for the other one of the document's platforms; the service may have words of its own."""
     others = {str(platform) for platform in Platform} - {str(request.platform)}
-    if str(wishes.get(_PLATFORM)).casefold() in others:
-        raise ConfigError(_other_platform(wishes[_PLATFORM], request.platform))
+    if str(suite.get(_PLATFORM)).casefold() in others:
+        raise ConfigError(_other_platform(suite[_PLATFORM], request.platform))
 
 
 def check_local_app(options: "Options", request: SessionRequest) -> None:
@@ -76,13 +76,12 @@ def check_local_app(options: "Options", request: SessionRequest) -> None:
 
     ``request`` is that of the device.
     """
-    app = _wishes(options).get(APP)
+    app = _suite_capabilities(options).get(APP)
     if not isinstance(app, str) or not app or _URL.match(app):
         return
 
-    path = Path(
-        unquote(app.removeprefix("file://")) if app.startswith("file://") else app
-    )
+    is_file_url = app.startswith("file://")
+    path = Path(unquote(app.removeprefix("file://")) if is_file_url else app)
     if not path.exists():
         raise ConfigError(
             f"{APP}={app!r} of device_appium_options does not exist: {path.absolute()}. Set the path of a file or "
@@ -117,44 +116,38 @@ def merged_options(
     """
     from appium.options.common import AppiumOptions
 
-    class_s_own = _prefixed(_defaults(options))
-    wishes = _wishes(options)
+    suite = _suite_capabilities(options)
     service = _prefixed(config.capabilities)
     # Appium would end a driver after a one-minute pause in a test; the session's idle timeout is the limit instead.
-    patience = {"appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60}
-    # A service that returns no capabilities still knows its device's platform, which every driver needs.
-    platform = (
-        {} if service or not session.platform else {_PLATFORM: str(session.platform)}
-    )
-    below = {
-        **patience,
-        **platform,
-        **class_s_own,
-        **service,
-        **_app(session, request, wishes),
+    defaults: dict[str, Any] = {
+        "appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60
     }
-    above = _device(session, service, wishes)
+    # A service that returns no capabilities still knows its device's platform, which every driver needs.
+    if session.platform and not service:
+        defaults[_PLATFORM] = str(session.platform)
 
-    return (
-        AppiumOptions()
-        .load_capabilities(below)
-        .load_capabilities(wishes)
-        .load_capabilities(above)
-    )
+    # Later ones override earlier ones.
+    merged = AppiumOptions()
+    merged.load_capabilities(defaults)
+    merged.load_capabilities(_prefixed(_class_defaults(options)))
+    merged.load_capabilities(service)
+    merged.load_capabilities(_app(session, request, suite))
+    merged.load_capabilities(suite)
+    merged.load_capabilities(_device(session, service, suite))
+    return merged
 
 
 def _device(
-    session: Session, service: Mapping[str, Any], wishes: Mapping[str, Any]
+    session: Session, service: Mapping[str, Any], suite: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the capabilities that identify the device, which the suite cannot choose."""
-    platform = wishes.get(_PLATFORM)
-    known = (str(session.platform), str(service.get(_PLATFORM, "")))
-    if platform is not None and str(platform).casefold() not in {
-        word.casefold() for word in known
-    }:
-        raise ConfigError(_other_platform(platform, known[0]))
+    platform = suite.get(_PLATFORM)
+    requested = str(session.platform)
+    accepted = (requested.casefold(), str(service.get(_PLATFORM, "")).casefold())
+    if platform is not None and str(platform).casefold() not in accepted:
+        raise ConfigError(_other_platform(platform, requested))
 
-    if _UDID in service and wishes.get(_UDID) not in {None, service[_UDID]}:
+    if _UDID in service and suite.get(_UDID) not in (None, service[_UDID]):
         _logger.warning(
             "appium:udid of device_appium_options is ignored: the session has another device "
             "(use device_identifier to request a specific one)"
@@ -164,33 +157,28 @@ def _device(
 
 
 def _app(
-    session: Session, request: SessionRequest | None, wishes: Mapping[str, Any]
+    session: Session, request: SessionRequest | None, suite: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the marker's capabilities for the app, unless the suite sets them ("POST create", rule 2)."""
-    app: dict[str, Any] = {}
+    capabilities: dict[str, Any] = {}
 
-    if APP not in wishes and not wishes.get(BROWSER):
+    if APP not in suite and not suite.get(BROWSER):
         if session.application_archive_url is not None:
-            app[APP] = session.application_archive_url
-        elif (source := _unknown_source(session, request)) and not any(
-            wishes.get(name) for name in _INSTALLED
-        ):
-            raise ConfigError(_not_installable(source))
+            capabilities[APP] = session.application_archive_url
+        elif not any(suite.get(name) for name in _INSTALLED):
+            source = _source_without_url(session, request)
+            if source:
+                raise ConfigError(_not_installable(source))
 
     if request is not None and request.launch_args:
         arguments = list(request.launch_args)
-
-        # Apps receive them in the intent that starts them.
         if session.platform == Platform.ANDROID:
-            launch: dict[str, Any] = {
-                "appium:optionalIntentArguments": " ".join(arguments)
-            }
+            # Apps receive them in the intent that starts them.
+            capabilities["appium:optionalIntentArguments"] = " ".join(arguments)
         else:
-            launch = {"appium:processArguments": {"args": arguments}}
+            capabilities["appium:processArguments"] = {"args": arguments}
 
-        app |= {} if launch.keys() <= wishes.keys() else launch
-
-    return app
+    return capabilities
 
 
 def _other_platform(platform: object, requested: str) -> str:
@@ -208,10 +196,13 @@ def _not_installable(source: str) -> str:
     )
 
 
-def _unknown_source(session: Session, request: SessionRequest | None) -> str:
+def _source_without_url(session: Session, request: SessionRequest | None) -> str:
+    """Return the application source of a session that has no URL, empty if it has none."""
     if session.build_id is not None:
         return f"build_id={str(session.build_id)!r}"
-    return "vendor_go=True" if request is not None and request.vendor_go else ""
+    if request is not None and request.vendor_go:
+        return "vendor_go=True"
+    return ""
 
 
 def sent_by(options: "AppiumOptions") -> dict[str, Any]:
@@ -224,21 +215,20 @@ def capabilities_of(options: "Options") -> dict[str, Any]:
     return dict(options) if isinstance(options, Mapping) else sent_by(options)
 
 
-def _wishes(options: "Options") -> dict[str, Any]:
+def _suite_capabilities(options: "Options") -> dict[str, Any]:
     """Return the capabilities that the suite chose, by their names on the wire.
 
     An option class's default platform and automation are not the suite's choice: the service knows its device.
     """
-    suite = _prefixed(capabilities_of(options))
-    class_s_own = _prefixed(_defaults(options))
+    class_defaults = _prefixed(_class_defaults(options))
     return {
         name: value
-        for name, value in suite.items()
-        if name not in class_s_own or class_s_own[name] != value
+        for name, value in _prefixed(capabilities_of(options)).items()
+        if name not in class_defaults or class_defaults[name] != value
     }
 
 
-def _defaults(options: "Options") -> dict[str, Any]:
+def _class_defaults(options: "Options") -> dict[str, Any]:
     if isinstance(options, Mapping):
         return {}
     return cast("dict[str, Any]", options.default_capabilities)  # pyright: ignore[reportUnknownMemberType]

@@ -103,18 +103,17 @@ def refusal(
     page = f"(session page: {session.url})"
     message = redacted(ADVERTISEMENT.sub("", reason).strip(), app)
 
-    automation = str(
-        config.capabilities.get(
-            _AUTOMATION, config.capabilities.get("automationName", "")
-        )
-    )
-    if fix := _fix_of_app(automation, app, reason):
+    unprefixed = config.capabilities.get("automationName", "")
+    automation = str(config.capabilities.get(_AUTOMATION, unprefixed))
+    fix = _fix_of_app(automation, app, reason)
+    if fix:
         name = f"the app {shown(app)}" if app else "the app"
         return AppError(
             f"Appium could not install and start {name}: {message}\nFix: {fix} {page}"
         )
 
-    if fix := _fix_of_options(automation, sent, reason):
+    fix = _fix_of_options(automation, sent, reason)
+    if fix:
         return ConfigError(
             f"Appium rejected the capabilities: {message}\nFix: {fix} {page}"
         )
@@ -131,42 +130,48 @@ def crash(session: Session, error: BaseException) -> AppError | ControllerError 
     message = f"{reason.removeprefix('Message: ')} (session page: {session.url})"
     if _CRASHED_IN_TEST.search(reason):
         return AppError(f"the app crashed: {message}")
-
-    return (
-        ControllerError(f"Appium lost the device: {message}")
-        if _SERVER_GONE.search(reason)
-        else None
-    )
+    if _SERVER_GONE.search(reason):
+        return ControllerError(f"Appium lost the device: {message}")
+    return None
 
 
 def redacted(text: str, address: str) -> str:
     """Return a message of Appium without the credentials and the signed query of a URL."""
-    for hidden in {address, re.sub(r"//[^/@]*@", "//", address)} - {""}:
-        text = text.replace(hidden, shown(hidden))
+    if not address:
+        return text
+
+    # Messages of Appium may quote it with or without the credentials.
+    without_credentials = re.sub(r"//[^/@]*@", "//", address)
+    for quoted in (address, without_credentials):
+        text = text.replace(quoted, shown(quoted))
     return text
 
 
 def _fix_of_app(automation: str, app: str, reason: str) -> str:
     """Return the fix if the app is at fault, otherwise an empty text."""
-    is_named = app and (
-        ("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason
-    )
-    searched = reason[:_MAX_REASON]
+    if _OWN_APPS.search(reason):
+        return ""
 
-    fix = next(
-        (fix for words, fix in _SIGNS if re.search(words, searched, re.IGNORECASE)), ""
-    )
-    if _OWN_APPS.search(reason) or not (fix or is_named):
+    is_missing = "ENOENT" in reason and app in reason
+    is_named = app != "" and (is_missing or f"Details: {shown(app)} " in reason)
+    fix = _fix_of_sign(reason[:_MAX_REASON])
+    if not fix and not is_named:
         return ""
 
     if automation.casefold() == _FAKE:
         return (
             "this is Appium's fake device, whose apps are XML files on its own machine"
         )
+    if fix:
+        return fix
+    return _NOT_DOWNLOADED if app.startswith(("http://", "https://")) else _NOT_THERE
 
-    return fix or (
-        _NOT_DOWNLOADED if app.startswith(("http://", "https://")) else _NOT_THERE
-    )
+
+def _fix_of_sign(reason: str) -> str:
+    for pattern, fix in _SIGNS:
+        if re.search(pattern, reason, re.IGNORECASE):
+            return fix
+    return ""
 
 
 def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> str:
@@ -180,15 +185,13 @@ def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> st
     if _WRONG_OPTIONS.search(reason):
         return "change them in device_appium_options"
 
-    given = automation.casefold()
-    if not _NO_DRIVER.search(reason) or given in {
-        "",
-        str(sent.get(_AUTOMATION)).casefold(),
-    }:
+    service_automation = automation.casefold()
+    sent_automation = str(sent.get(_AUTOMATION)).casefold()
+    if not _NO_DRIVER.search(reason) or service_automation in ("", sent_automation):
         return ""
 
     fix = f"remove automationName from device_appium_options: the service reports {automation!r} for its device"
-    if given == _FAKE:
+    if service_automation == _FAKE:
         fix += ", Appium's fake one (`pytest-device doctor` shows what a real one requires)"
 
     return fix
