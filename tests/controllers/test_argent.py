@@ -84,6 +84,7 @@ def test_arguments_are_checked_before_they_are_sent(
         ),
         ({"a": 1}, {"properties": {"b": {}}, "additionalProperties": {}}, []),
         ("a b", {"pattern": "^[a-z]+$"}, ["='a b' must match ^[a-z]+$"]),
+        ("a b", {"pattern": r"^(?<word>\p{L}+)$"}, []),  # JavaScript's syntax
         (0, {"type": "integer", "exclusiveMinimum": 0}, ["=0 must be greater than 0"]),
         (2.0, {"type": "integer"}, []),
         (1, {"const": 2}, ["=1 must be one of 2"]),

@@ -24,9 +24,12 @@ def problems_of(
         yield f"{path or 'the arguments'}={value!r} must be of type {kind}"
         return
 
-    choices = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
-    if choices is not None and value not in choices:
-        yield f"{path}={value!r} must be one of {', '.join(map(repr, choices))}"
+    choices = schema.get("enum")
+    if not choices and "const" in schema:
+        choices = [schema["const"]]
+    if choices and value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        yield f"{path}={value!r} must be one of {listed}"
 
     match value:
         case dict():
@@ -59,10 +62,11 @@ def _problems_of_object(
         if name not in value:
             yield f"{_joined(path, name)} is missing"
 
-    for name, given in value.items():
+    is_closed = bool(known) and schema.get("additionalProperties", False) is False
+    for name, argument in value.items():
         if name in known:
-            yield from problems_of(given, known[name], _joined(path, name))
-        elif known and schema.get("additionalProperties", False) is False:
+            yield from problems_of(argument, known[name], _joined(path, name))
+        elif is_closed:
             # The server would ignore a misspelled argument.
             yield f"{_joined(path, name)} is unknown, must be one of {', '.join(known)}"
 
@@ -70,13 +74,12 @@ def _problems_of_object(
 def _problems_of_items(
     value: Sequence[object], schema: Mapping[str, Any], path: str
 ) -> Iterator[str]:
-    if len(value) < schema.get("minItems", 0) or len(value) > schema.get(
-        "maxItems", len(value)
-    ):
-        yield f"{path} has too few or too many items ({len(value)})"
+    length = len(value)
+    if length < schema.get("minItems", 0) or length > schema.get("maxItems", length):
+        yield f"{path} has too few or too many items ({length})"
 
-    for place, item in enumerate(value):
-        yield from problems_of(item, schema.get("items") or {}, f"{path}[{place}]")
+    for index, item in enumerate(value):
+        yield from problems_of(item, schema.get("items") or {}, f"{path}[{index}]")
 
 
 def _problems_of_text(
@@ -85,21 +88,30 @@ def _problems_of_text(
     if len(value) < schema.get("minLength", 0):
         yield f"{path}={value!r} is too short"
     pattern = schema.get("pattern")
-    if isinstance(pattern, str) and not re.search(pattern, value):
+    if isinstance(pattern, str) and not _matches(pattern, value):
         yield f"{path}={value!r} must match {pattern}"
 
 
 def _problems_of_number(
     value: float, schema: Mapping[str, Any], path: str
 ) -> Iterator[str]:
-    least, most, above = (
-        schema.get(name) for name in ("minimum", "maximum", "exclusiveMinimum")
-    )
-    if (least is not None and value < least) or (most is not None and value > most):
-        yield f"{path}={value!r} must be between {least} and {most}"
+    minimum, maximum = schema.get("minimum"), schema.get("maximum")
+    is_too_low = minimum is not None and value < minimum
+    is_too_high = maximum is not None and value > maximum
+    if is_too_low or is_too_high:
+        yield f"{path}={value!r} must be between {minimum} and {maximum}"
 
-    if above is not None and value <= above:
-        yield f"{path}={value!r} must be greater than {above}"
+    lower_bound = schema.get("exclusiveMinimum")
+    if lower_bound is not None and value <= lower_bound:
+        yield f"{path}={value!r} must be greater than {lower_bound}"
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Return whether a text matches a pattern, True for one in JavaScript's syntax only: the server checks it."""
+    try:
+        return re.search(pattern, text) is not None
+    except re.error:
+        return True
 
 
 def _joined(path: str, name: str) -> str:
