@@ -88,13 +88,12 @@ class AgentDevice(Daemon):
         >>> device.open("notes://notes/7")
         {...}
         """
-        opened = self.command(
-            "open", *filter(None, (app_or_url, url)), relaunch=relaunch, **flags
-        )
+        positionals = [word for word in (app_or_url, url) if word]
+        data = self.command("open", *positionals, relaunch=relaunch, **flags)
         if app_or_url and ":" not in app_or_url:
             self.apps.add(app_or_url)
 
-        return opened
+        return data
 
     def snapshot(
         self,
@@ -117,15 +116,14 @@ class AgentDevice(Daemon):
         @e2 [textbox] "Text"
         @e3 [button] "Add"
         """
-        given = self.command(
+        data = self.command(
             "snapshot",
             is_read=True,
             snapshotInteractiveOnly=interactive,
             snapshotDepth=depth,
             snapshotScope=scope,
         )
-
-        return Snapshot.from_wire(given)
+        return Snapshot.from_wire(data)
 
     def press(
         self,
@@ -211,9 +209,10 @@ class AgentDevice(Daemon):
 
         >>> device.scroll("down", 0.5)
         """
-        self.command(
-            "scroll", direction, *([] if amount is None else [str(amount)]), until=until
-        )
+        positionals: list[str] = [direction]
+        if amount is not None:
+            positionals.append(str(amount))
+        self.command("scroll", *positionals, until=until)
 
     def back(self) -> None:
         """Go back, as the button or the gesture of the system does.
@@ -264,19 +263,20 @@ class AgentDevice(Daemon):
         >>> device.wait(text="Notes: 0")
         >>> device.wait(absent='label="Note 7"', timeout_seconds=2)
         """
-        wanted = [
-            [word, value]
-            for word, value in (("text", text), ("absent", absent))
-            if value is not None
-        ]
-        wanted += [[selector]] if selector is not None else []
-        if len(wanted) != 1:
+        conditions: list[list[str]] = []
+        if selector is not None:
+            conditions.append([selector])
+        if text is not None:
+            conditions.append(["text", text])
+        if absent is not None:
+            conditions.append(["absent", absent])
+        if len(conditions) != 1:
             raise TypeError("wait() takes one of selector, text and absent")
 
         milliseconds = round(timeout_seconds * 1000)
         self.command(
             "wait",
-            *wanted[0],
+            *conditions[0],
             str(milliseconds),
             is_read=True,
             timeout_seconds=timeout_seconds + SLACK_SECONDS,
@@ -292,9 +292,8 @@ class AgentDevice(Daemon):
         >>> device.get('label="Notes: 0"')
         'Notes: 0'
         """
-        return str(
-            self.command("get", "text", *_words(target), is_read=True).get("text", "")
-        )
+        data = self.command("get", "text", *_words(target), is_read=True)
+        return str(data.get("text", ""))
 
     def node(self, target: Target) -> Node:
         """Return one node with its attributes.
@@ -305,11 +304,8 @@ class AgentDevice(Daemon):
         >>> device.node('label="Add"').role
         'button'
         """
-        return Node.from_wire(
-            as_mapping(
-                self.command("get", "attrs", *_words(target), is_read=True).get("node")
-            )
-        )
+        data = self.command("get", "attrs", *_words(target), is_read=True)
+        return Node.from_wire(as_mapping(data.get("node")))
 
     def find(self, text: str) -> Node:
         """Return the node whose text, label, value, role or identifier contains a text.
@@ -320,14 +316,13 @@ class AgentDevice(Daemon):
         >>> device.find("Add").label
         'Add'
         """
-        found = self.command("find", text, "get", "attrs", is_read=True)
-        node = Node.from_wire(as_mapping(found.get("node")))
+        data = self.command("find", text, "get", "attrs", is_read=True)
+        node = Node.from_wire(as_mapping(data.get("node")))
+        if "refsGeneration" not in data:
+            return node
+
         # The reference of a found node is only valid with the number of its snapshot.
-        return (
-            replace(node, ref=f"{node.ref}~s{found['refsGeneration']}")
-            if "refsGeneration" in found
-            else node
-        )
+        return replace(node, ref=f"{node.ref}~s{data['refsGeneration']}")
 
     def is_(
         self, predicate: Predicate, selector: str, value: str | None = None
@@ -344,18 +339,13 @@ class AgentDevice(Daemon):
         >>> device.is_("absent", 'label="Note 7"')
         True
         """
+        expected = [] if value is None else [value]
         try:
-            self.command(
-                "is",
-                predicate,
-                selector,
-                *([] if value is None else [value]),
-                is_read=True,
-            )
+            self.command("is", predicate, selector, *expected, is_read=True)
         except AgentDeviceError as error:
-            if error.details.get(
-                "reason"
-            ) in _NO_MATCH or "Selector did not match" in str(error):
+            # Some versions of the daemon give no reason, only the message.
+            has_reason = error.details.get("reason") in _NO_MATCH
+            if has_reason or "Selector did not match" in str(error):
                 return False
             raise
 
@@ -374,19 +364,20 @@ class AgentDevice(Daemon):
         >>> device.screenshot()[:4]
         b'\x89PNG'
         """
-        taken = self.command("screenshot", is_read=True, artifacts=_PICTURE, **flags)
-        ((_name, picture),) = self._artifacts(taken)
+        data = self.command("screenshot", is_read=True, artifacts=_PICTURE, **flags)
+        ((_name, picture),) = self._artifacts(data)
         return self._kept(picture, path)
 
     def _show(self, recorder: "DeviceRecorder") -> None:
         from pytest_device.trace.screen_parsers import from_response
 
         try:
-            taken = self._sent("screenshot", (), {}, True, PICTURE_SECONDS, _PICTURE)
-            ((_name, picture),) = self._artifacts(taken)
+            data = self._sent("screenshot", (), {}, True, PICTURE_SECONDS, _PICTURE)
+            ((_name, picture),) = self._artifacts(data)
             recorder.picture(picture, recorder.last)
-            shown = self._sent("snapshot", (), {}, True, PICTURE_SECONDS, None)
-            recorder.screen(from_response(shown), recorder.last)
+
+            data = self._sent("snapshot", (), {}, True, PICTURE_SECONDS, None)
+            recorder.screen(from_response(data), recorder.last)
         except ControllerError as error:
             _logger.info("no picture of the device: %s", error)
 
@@ -415,12 +406,13 @@ class AgentDevice(Daemon):
         >>> device.stop_recording(tmp_path)  # doctest: +SKIP
         (PosixPath('.../1-recording.mp4'),)
         """
-        stopped = self.command("record", "stop", artifacts={"outPath": "recording.mp4"})
-        paths: list[Path] = []
-        for number, (name, content) in enumerate(self._artifacts(stopped), 1):
-            paths.append(directory / f"{number}-{name}")
-            paths[-1].write_bytes(content)
+        data = self.command("record", "stop", artifacts={"outPath": "recording.mp4"})
 
+        paths: list[Path] = []
+        for number, (name, content) in enumerate(self._artifacts(data), 1):
+            path = directory / f"{number}-{name}"
+            path.write_bytes(content)
+            paths.append(path)
         return tuple(paths)
 
     def logs(
@@ -452,11 +444,9 @@ class AgentDevice(Daemon):
 
         >>> device.clear_app_state("org.example.notes")
         """
+        apps = [app] if app else []
         self.command(
-            "settings",
-            "clear-app-state",
-            *([app] if app else []),
-            timeout_seconds=timeout_seconds,
+            "settings", "clear-app-state", *apps, timeout_seconds=timeout_seconds
         )
 
     def close(self, *, timeout_seconds: float | None = None) -> None:

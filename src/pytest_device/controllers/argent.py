@@ -73,12 +73,8 @@ class Argent(Client):
 
     def _access(self, session: Session) -> tuple[str, str]:
         config = config_of(session, ArgentConfig, self.controller)
-        return (
-            config.tools_url,
-            config.tools_auth_token.get_secret_value()
-            if config.tools_auth_token
-            else "",
-        )
+        token = config.tools_auth_token
+        return config.tools_url, token.get_secret_value() if token else ""
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of the server.
@@ -114,33 +110,12 @@ class Argent(Client):
         Traceback (most recent call last):
         pytest_device.ArgentError: argent has no tool 'gesture-tapp', only gesture-tap...
         """
-        known = self._tools.get(tool)
-        if known is None:
-            close = (
-                ", ".join(get_close_matches(tool, self._tools))
-                or f"{len(self._tools)} others, see tools()"
-            )
-            raise ArgentError(
-                f"argent has no tool {tool!r}, only {close}", code="TOOL_NOT_FOUND"
-            )
-
-        if (
-            _DEVICE in (known.input_schema.get("required") or ())
-            and _DEVICE not in arguments
-        ):
-            arguments[_DEVICE] = self.device_id
-
-        if issues := list(problems_of(arguments, known.input_schema)):
-            raise ArgentError(
-                f"argent {tool}: {'; '.join(issues)}",
-                code="INVALID_ARGUMENTS",
-                issues=issues,
-            )
-
+        self._complete(tool, arguments)
         recorder = self._recorder_in_use()
         if recorder is None:
             return self._called(tool, arguments, timeout_seconds)
 
+        # Imported here: only a recorded run pays for it.
         from pytest_device.trace.argent import call_of
         from pytest_device.trace.screen_parsers import from_description
 
@@ -150,15 +125,35 @@ class Argent(Client):
             f"/tools/{quote(tool, safe='')}",
             lambda: self._called(tool, arguments, timeout_seconds),
         )
-
         if tool == "describe":
             description = str(as_mapping(data).get("description", ""))
             recorder.screen(from_description(description))
-
         if call.is_acting and recorder.takes_pictures:
             self._show(recorder)
 
         return data
+
+    def _complete(self, name: str, arguments: dict[str, Any]) -> None:
+        """Add the device to the arguments if the tool requires it, and check them by its schema. Raises ArgentError."""
+        tool = self._tools.get(name)
+        if tool is None:
+            similar = ", ".join(get_close_matches(name, self._tools))
+            existing = similar or f"{len(self._tools)} others, see tools()"
+            raise ArgentError(
+                f"argent has no tool {name!r}, only {existing}", code="TOOL_NOT_FOUND"
+            )
+
+        required = tool.input_schema.get("required") or ()
+        if _DEVICE in required and _DEVICE not in arguments:
+            arguments[_DEVICE] = self.device_id
+
+        issues = list(problems_of(arguments, tool.input_schema))
+        if issues:
+            raise ArgentError(
+                f"argent {name}: {'; '.join(issues)}",
+                code="INVALID_ARGUMENTS",
+                issues=issues,
+            )
 
     def _show(self, recorder: "DeviceRecorder") -> None:
         """Record what the device shows now; a failure does not matter to the test."""
@@ -166,11 +161,11 @@ class Argent(Client):
 
         try:
             device = {_DEVICE: self.device_id}
-            taken = as_mapping(self._called("screenshot", device, PICTURE_SECONDS))
-            image = as_mapping(taken.get("image"))
-            recorder.picture(self.artifact(str(image.get("id", ""))), recorder.last)
-            shown = as_mapping(self._called("describe", device, PICTURE_SECONDS))
-            description = str(shown.get("description", ""))
+            data = as_mapping(self._called("screenshot", device, PICTURE_SECONDS))
+            recorder.picture(self._file_in(data, "image"), recorder.last)
+
+            data = as_mapping(self._called("describe", device, PICTURE_SECONDS))
+            description = str(data.get("description", ""))
             recorder.screen(from_description(description), recorder.last)
         except ControllerError as error:
             _logger.info("no picture of the device: %s", error)
@@ -182,9 +177,8 @@ class Argent(Client):
         1
         """
         data = as_mapping(self._called("list-devices", {}, None))
-        return tuple(
-            as_mapping(one) for one in cast("list[object]", data.get("devices") or ())
-        )
+        devices = cast("list[object]", data.get("devices") or ())
+        return tuple(as_mapping(device) for device in devices)
 
     @cached_property
     def device_id(self) -> str:
@@ -201,7 +195,6 @@ class Argent(Client):
         'chromium-cdp-...'
         """
         running = self._running()
-
         # The server may not have detected it yet.
         for _attempt in range(_FIND_ATTEMPTS):
             if running:
@@ -210,7 +203,7 @@ class Argent(Client):
             running = self._running()
 
         if len(running) != 1:
-            names = ", ".join(map(id_of, running)) or "none"
+            names = ", ".join(id_of(device) for device in running) or "none"
             raise ArgentError(
                 f"argent reports {len(running)} devices ({names}): pass udid to choose one",
                 code="NO_SINGLE_DEVICE",
@@ -231,11 +224,8 @@ class Argent(Client):
         >>> device.screenshot()[:4]
         b'\x89PNG'
         """
-        image = as_mapping(
-            as_mapping(self.call("screenshot", **arguments)).get("image")
-        )
-        picture = self.artifact(str(image.get("id", "")))
-        return self._kept(picture, path)
+        data = as_mapping(self.call("screenshot", **arguments))
+        return self._kept(self._file_in(data, "image"), path)
 
     def describe(self) -> str:
         """Return the elements on the screen as text, one per line.
@@ -263,16 +253,23 @@ class Argent(Client):
 
         >>> video = device.stop_recording()  # doctest: +SKIP
         """
-        video = as_mapping(as_mapping(self.call("screen-recording-stop")).get("video"))
-        return self.artifact(str(video.get("id", "")))
+        data = as_mapping(self.call("screen-recording-stop"))
+        return self._file_in(data, "video")
+
+    def _file_in(self, data: Mapping[str, Any], field_name: str) -> bytes:
+        """Return the file that a field of a tool's data refers to."""
+        reference = as_mapping(data.get(field_name))
+        return self.artifact(str(reference.get("id", "")))
 
     def _running(self) -> list[Mapping[str, Any]]:
-        devices = self.devices()
-        return [
-            one
-            for one in devices
-            if str(one.get("state", "running")).lower() in _RUNNING
-        ] or list(devices)
+        """Return the running devices, or all if none has a state that argent is known to use for running ones."""
+        devices = list(self.devices())
+        running = [
+            device
+            for device in devices
+            if str(device.get("state", "running")).lower() in _RUNNING
+        ]
+        return running or devices
 
     @cached_property
     def _tools(self) -> Mapping[str, Tool]:
@@ -280,27 +277,23 @@ class Argent(Client):
         if not isinstance(value.get("tools"), list):
             raise self._lost("does not list its tools")
 
-        given = [as_mapping(one) for one in cast("list[object]", value["tools"])]
-        tools = [
-            Tool(
-                str(one.get("name")),
-                str(one.get("description", "")),
-                as_mapping(one.get("inputSchema")),
-            )
-            for one in given
-        ]
-
-        return {tool.name: tool for tool in tools}
+        tools: dict[str, Tool] = {}
+        for listed in cast("list[object]", value["tools"]):
+            fields = as_mapping(listed)
+            name = str(fields.get("name"))
+            schema = as_mapping(fields.get("inputSchema"))
+            tools[name] = Tool(name, str(fields.get("description", "")), schema)
+        return tools
 
     def _called(
         self, tool: str, arguments: Mapping[str, Any], timeout_seconds: float | None
     ) -> Any:
-        path = f"/tools/{quote(tool, safe='')}"
-        is_read = tool in _READS
         reply = self._post(
-            path, arguments, is_read=is_read, timeout_seconds=timeout_seconds
+            f"/tools/{quote(tool, safe='')}",
+            arguments,
+            is_read=tool in _READS,
+            timeout_seconds=timeout_seconds,
         )
-
         value = as_mapping(self._value_of(reply))
         if reply.status == OK and "data" in value:
             return value["data"]
@@ -315,13 +308,13 @@ class Argent(Client):
         if "error" not in value:
             return self._lost("returned something that is not its own response")
 
-        given = [as_mapping(one) for one in value.get("issues") or ()]
-        issues = [
-            f"{'.'.join(map(str, one.get('path') or ()))}: {one.get('message')}"
-            for one in given
-        ]
-        message = self._shown(str(value.get("message") or value["error"]))
+        issues: list[str] = []
+        for reported in value.get("issues") or ():
+            issue = as_mapping(reported)
+            path = ".".join(str(part) for part in issue.get("path") or ())
+            issues.append(f"{path}: {issue.get('message')}")
 
+        message = self._shown(str(value.get("message") or value["error"]))
         return ArgentError(
             f"argent {tool}: {message}",
             code=str(value.get("error_code", "")),

@@ -46,7 +46,8 @@ C = TypeVar("C", bound=RemoteConfig)
 
 def config_of(session: Session, kind: type[C], controller: str) -> C:
     """Return the connection details of a session; raise ControllerError if it has another controller, or none."""
-    if not isinstance(config := session.remote_config, kind):
+    config = session.remote_config
+    if not isinstance(config, kind):
         raise ControllerError(
             f"session {session.id} is of type {session.type}: it has no {controller}"
         )
@@ -86,21 +87,16 @@ class Client:
         self._shown = Redactor([base_url, token]).text
         """Returns a text without the controller's URL and token."""
 
-        # No attribute shows it.
+        # A function instead of the URL, which is a secret: no attribute shows it.
         self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(base_url, path)
         try:
             self._http = http_client(
                 base_url, token, limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS)
             )
-        # Also raised for invalid proxy variables.
-        except (
-            httpx.InvalidURL,
-            ImportError,
-            OSError,
-            ValueError,
-        ) as error:
-            what = f"{self.controller} cannot be called: {type(error).__name__}"
-            raise ControllerError(f"{what} ({self._page})") from None
+        # The last three are also raised for invalid proxy variables.
+        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:
+            message = f"{self.controller} cannot be called: {type(error).__name__}"
+            raise ControllerError(f"{message} ({self._page})") from None
 
     def __enter__(self) -> Self:
         return self
@@ -122,9 +118,9 @@ class Client:
 
     def _kept(self, picture: bytes, path: Path | None) -> bytes:
         """Record a screenshot that a test took, and write it to a path if there is one; return it."""
-        if recorder := self._recorder_in_use():
+        recorder = self._recorder_in_use()
+        if recorder is not None:
             recorder.picture(picture)
-
         if path is not None:
             path.write_bytes(picture)
 
@@ -163,7 +159,15 @@ class Client:
     ) -> Reply:
         """Send a value as JSON.
 
-        Raises ControllerError if it is too long, and ControllerLostError if the controller does not respond.
+        Arguments:
+            path: The path below the base URL.
+            value: The value.
+            is_read: Whether the call changes nothing, so that it may be retried.
+            timeout_seconds: The maximum duration; that of the client by default.
+
+        Raises:
+            ControllerError: The value is too long.
+            ControllerLostError: The controller does not respond.
         """
         body = json.dumps(value).encode()
         if len(body) > MAX_BODY_BYTES:
@@ -194,22 +198,29 @@ class Client:
             ) from None
 
     def _answered(self, send: Callable[[], Reply], pauses: Sequence[float]) -> Reply:
-        """Return the first reply that is not a gateway's, or the last one."""
-        try:
-            reply = send()
-        except httpx.HTTPError as error:
-            # The time limit is reached.
-            if not pauses or isinstance(error, httpx.ReadTimeout):
-                late = isinstance(error, httpx.TimeoutException)
-                raise self._lost(
-                    f"does not respond{' in time' if late else f': {reason_of(error)}'}"
-                ) from None
-        else:
-            if not pauses or reply.status not in _GATEWAY:
-                return reply
+        """Return the first reply that is not a gateway's, or the last one; there is a retry after each pause."""
+        for pause in pauses:
+            try:
+                reply = send()
+            except httpx.ReadTimeout as error:  # the time limit is reached
+                raise self._unanswered(error) from None
+            except httpx.HTTPError:
+                pass
+            else:
+                if reply.status not in _GATEWAY:
+                    return reply
 
-        self._sleep(pauses[0])
-        return self._answered(send, pauses[1:])
+            self._sleep(pause)
+
+        try:
+            return send()
+        except httpx.HTTPError as error:
+            raise self._unanswered(error) from None
+
+    def _unanswered(self, error: httpx.HTTPError) -> ControllerLostError:
+        if isinstance(error, httpx.TimeoutException):
+            return self._lost("does not respond in time")
+        return self._lost(f"does not respond: {reason_of(error)}")
 
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
@@ -256,21 +267,19 @@ def http_client(base_url: str, token: str = "", **options: Any) -> httpx.Client:
         "Accept-Encoding": "identity",
         "User-Agent": "pytest-device",
     }
-
     if token:
         headers["Authorization"] = f"Bearer {token}"
     elif parts.username is not None:  # not in the URL, which httpx logs
         options["auth"] = (unquote(parts.username), unquote(parts.password or ""))
 
-    is_here = is_loopback(url_of(base_url).host)
-    return protect_from_mocks(
-        httpx.Client(
-            headers=headers,
-            verify=verification(base_url),
-            trust_env=not is_here,
-            **options,
-        )
+    client = httpx.Client(
+        headers=headers,
+        verify=verification(base_url),
+        # A proxy of the environment would not reach a controller on this machine.
+        trust_env=not is_loopback(url_of(base_url).host),
+        **options,
     )
+    return protect_from_mocks(client)
 
 
 def refusal_of(status: int) -> str:
@@ -290,9 +299,10 @@ def reason_of(error: httpx.HTTPError) -> str:
 
     match cause:
         case ssl.SSLError():
-            return f"TLS, {str(cause.reason or type(cause).__name__).lower().replace('_', ' ')}"
-        case OSError(strerror=str(words)):
-            return words.lower()
+            name = str(cause.reason or type(cause).__name__)  # such as UNKNOWN_CA
+            return f"TLS, {name.lower().replace('_', ' ')}"
+        case OSError(strerror=str(text)):
+            return text.lower()
         case _ if isinstance(error, httpx.RemoteProtocolError):
             return "the connection was cut, or it does not speak HTTP"
         case _:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
-_LAST: Final = 1000
-"""Maximum number of characters to show of a failed program's output."""
+_MAX_OUTPUT: Final = 1000
+"""Maximum number of characters to show of a failed program's output, the last ones."""
 
 
 class Daemon(Client):
@@ -127,7 +127,6 @@ class Daemon(Client):
         data = recorder.record(command, "/rpc", send)
         if name == "snapshot":
             recorder.screen(from_response(data))
-
         if command.is_acting and recorder.takes_pictures:
             self._show(recorder)
 
@@ -136,10 +135,10 @@ class Daemon(Client):
     def _attributes_of(self, target: Sequence[str]) -> Mapping[str, Any]:
         """Return the attributes of a target without recording the question; empty if there are none."""
         try:
-            found = self._sent("get", ("attrs", *target), {}, True, None, None)
+            data = self._sent("get", ("attrs", *target), {}, True, None, None)
         except ControllerError:
             return {}
-        return as_mapping(found.get("node"))
+        return as_mapping(data.get("node"))
 
     def _show(self, recorder: "DeviceRecorder") -> None:
         """Record what the device shows now; a failure does not matter to the test."""
@@ -154,35 +153,31 @@ class Daemon(Client):
         artifacts: Mapping[str, str] | None,
     ) -> Mapping[str, Any]:
         request_id = uuid4().hex[:16]
-        params = {
-            "session": self.name,
-            "command": name,
-            "positionals": list(positionals),
-            "flags": {
-                "platform": self.platform,
-                **{
-                    flag: value
-                    for flag, value in flags.items()
-                    if value is not None and value is not False
-                },
-            },
-            "meta": {
-                "requestId": request_id,
-                "sessionExplicit": True,
-                **({"clientArtifactPaths": dict(artifacts)} if artifacts else {}),
-            },
+        set_flags = {
+            flag: value
+            for flag, value in flags.items()
+            if value is not None and value is not False
         }
+        meta: dict[str, Any] = {"requestId": request_id, "sessionExplicit": True}
+        if artifacts:
+            meta["clientArtifactPaths"] = dict(artifacts)
+
         call = {
             "jsonrpc": "2.0",
             "id": request_id,
             "method": "agent_device.command",
-            "params": params,
+            "params": {
+                "session": self.name,
+                "command": name,
+                "positionals": list(positionals),
+                "flags": {"platform": self.platform, **set_flags},
+                "meta": meta,
+            },
         }
-
-        return self._result(
-            name,
-            self._post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds),
+        reply = self._post(
+            "/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds
         )
+        return self._result(name, reply)
 
     def run(
         self,
@@ -212,10 +207,12 @@ class Daemon(Client):
         """
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         variables = {**environ, **self.environment}
-        what = f"agent-device {' '.join(args[:1])}"
+        # Only the command: its arguments may be secrets.
+        subcommand = args[0] if args else ""
+        title = f"agent-device {subcommand}"
 
         try:
-            ended = subprocess.run(  # noqa: S603  # no shell reads it
+            finished = subprocess.run(  # noqa: S603  # no shell reads it
                 [*(program or _on_path(variables)), *args, "--json"],
                 env=variables,
                 stdin=subprocess.DEVNULL,
@@ -232,22 +229,18 @@ class Daemon(Client):
             ) from None
         except subprocess.TimeoutExpired:
             raise ControllerError(
-                self._shown(f"{what} took longer than {seconds:g} s")
+                self._shown(f"{title} took longer than {seconds:g} s")
             ) from None
 
         try:
-            output = as_mapping(json.loads(ended.stdout))
+            output = as_mapping(json.loads(finished.stdout))
         except ValueError:
-            said = (ended.stderr or ended.stdout).strip()[-_LAST:]
-            raise ControllerError(
-                self._shown(f"{what} exited with status {ended.returncode}: {said}")
-            ) from None
+            printed = (finished.stderr or finished.stdout).strip()[-_MAX_OUTPUT:]
+            message = f"{title} exited with status {finished.returncode}: {printed}"
+            raise ControllerError(self._shown(message)) from None
 
         if output.get("success") is not True:
-            raise self._refused(
-                args[0] if args else "", as_mapping(output.get("error"))
-            )
-
+            raise self._refused(subcommand, as_mapping(output.get("error")))
         return as_mapping(output.get("data"))
 
     def _value(self, reply: Reply) -> Any:
@@ -292,25 +285,24 @@ class Daemon(Client):
 
     def _artifacts(self, data: Mapping[str, Any]) -> list[tuple[str, bytes]]:
         """Return the files kept by a command; raise AgentDeviceError if there are none."""
-        kept = [as_mapping(one) for one in data.get("artifacts") or ()]
-        if not kept:
+        files: list[tuple[str, bytes]] = []
+        for listed in data.get("artifacts") or ():
+            artifact = as_mapping(listed)
+            name = Path(str(artifact.get("fileName"))).name  # without a directory
+            files.append((name, self.artifact(str(artifact.get("artifactId")))))
+
+        if not files:
             raise AgentDeviceError(
                 "agent-device kept no artifact: its daemon may be too old",
                 code="NO_ARTIFACT",
             )
-
-        return [
-            (
-                Path(str(one.get("fileName"))).name,
-                self.artifact(str(one.get("artifactId"))),
-            )
-            for one in kept
-        ]
+        return files
 
 
 def _on_path(environ: Mapping[str, str]) -> Sequence[str]:
-    if found := which("agent-device", path=environ.get("PATH")):
-        return [found]
-    raise ConfigError(
-        "agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])"
-    )
+    program = which("agent-device", path=environ.get("PATH"))
+    if program is None:
+        raise ConfigError(
+            "agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])"
+        )
+    return [program]

@@ -21,7 +21,10 @@ _NAME_LENGTH: Final = 40
 
 
 class ControllerEnvironment(dict[str, str]):
-    """Variables for a subprocess: ``env={**os.environ, **it}``. The repr shows no values: all grant access."""
+    """Environment variables for a subprocess, as in ``env={**os.environ, **variables}``.
+
+    The repr shows no values, because all of them grant access.
+    """
 
     __slots__ = ()
 
@@ -49,9 +52,11 @@ def environment_of(
 
 def session_name(*parts: str) -> str:
     """Return a name for an agent-device session: safe characters, limited length, unique for its parts."""
-    whole = "-".join(part for part in parts if part)
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", whole).strip("-")[-_NAME_LENGTH:].lstrip("-")
-    return f"{plain}-{crc32(whole.encode(errors='replace')):08x}".lstrip("-")
+    joined = "-".join(part for part in parts if part)
+    safe = re.sub(r"[^A-Za-z0-9]+", "-", joined).strip("-")
+    # The end of a test's ID says more than its beginning, and the checksum keeps shortened names apart.
+    end = safe[-_NAME_LENGTH:].lstrip("-")
+    return f"{end}-{crc32(joined.encode(errors='replace')):08x}".lstrip("-")
 
 
 def _variables(
@@ -68,7 +73,6 @@ def _variables(
             yield "AGENT_DEVICE_NO_UPDATE_NOTIFIER", "1"
             if name:
                 yield AGENT_DEVICE_SESSION, name
-
             if state_dir is not None:
                 yield "AGENT_DEVICE_STATE_DIR", str(state_dir)
         case ArgentConfig() as config:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger("pytest_device")
 
 Piece = bytes | Screen
-"""Of evidence: the content of a file, or the elements of the screen."""
+"""A piece of evidence: the content of a file, or the elements of the screen."""
 
 
 def evidence_on(
@@ -31,13 +31,16 @@ def evidence_on(
     seconds: float = ALL_SECONDS,
     missing: Callable[[str], object] = _logger.warning,
 ) -> Iterator[tuple[str, Piece]]:
-    """Yield what the device shows now, by file name.
+    """Yield what the device shows now, by file name; ends when the controller is gone.
 
-    Ends when the controller is gone, and after ``seconds``. ``environment`` names the agent-device session of the test.
-    ``recorder`` records what is read. ``missing`` is called with a line for each piece that can't be read.
+    Arguments:
+        session: The session of the device.
+        environment: Names the agent-device session of the test.
+        recorder: Records what is read.
+        seconds: The maximum time for all pieces.
+        missing: Called with a line for each piece that can't be read.
     """
     limit = min(EVIDENCE_SECONDS, seconds)
-
     match session.type:
         case SessionType.AGENT_DEVICE:
             with AgentDevice(session, environment, timeout_seconds=limit) as device:
@@ -68,10 +71,9 @@ def _collected(
     seconds: float,
     missing: Callable[[str], object],
 ) -> Iterator[tuple[str, Piece]]:
-    until = time.monotonic() + seconds
-
+    deadline = time.monotonic() + seconds
     for name, read in pieces.items():
-        if time.monotonic() >= until:
+        if time.monotonic() >= deadline:
             missing(f"no {name} of the device: no time is left")
             continue
 

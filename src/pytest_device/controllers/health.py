@@ -49,14 +49,17 @@ def problem_of(
     with sockets.limited(timeout_seconds) as late:
         problem = _probed(probe, timeout_seconds, sockets, late)
 
-    if problem and late.is_set():
+    if problem is None:
+        return None
+    if late.is_set():
         problem = f"does not respond within {timeout_seconds:g} s"
-
-    return problem and f"its {probe.controller} {problem}"
+    return f"its {probe.controller} {problem}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
+    """A health check: a request to a path of a controller."""
+
     controller: str
     base_url: str = field(repr=False)
     path: str
@@ -72,12 +75,8 @@ def _probe_of(config: RemoteConfig | None) -> _Probe | None:
                 "agent-device daemon", config.agent_device_remote_session_url, "/health"
             )
         case ArgentConfig():
-            token = (
-                config.tools_auth_token.get_secret_value()
-                if config.tools_auth_token
-                else ""
-            )
-
+            secret = config.tools_auth_token
+            token = secret.get_secret_value() if secret else ""
             return _Probe("argent tool server", config.tools_url, "/tools", token)
         case _:
             return None
@@ -102,26 +101,22 @@ def _probed(
         client = http_client(probe.base_url, probe.token, timeout=seconds)
         with naming_intercepting_plugin(probe.base_url), client:
             try:
-                return _answer(client, url, probe, sockets)
+                return _problem_in_reply(client, url, probe, sockets)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
                 if late.is_set():
                     raise
-                return _answer(client, url, probe, sockets)
+                # Once more: a connection that was just closed says nothing about the controller.
+                return _problem_in_reply(client, url, probe, sockets)
     except httpx.HTTPError as error:
         if isinstance(error, httpx.TimeoutException):
             late.set()
         return f"does not respond: {reason_of(error)}"
-    # Or invalid proxy variables.
-    except (
-        httpx.InvalidURL,
-        ImportError,
-        OSError,
-        ValueError,
-    ) as error:
+    # The last three are also raised for invalid proxy variables.
+    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:
         return f"cannot be checked: {type(error).__name__}"
 
 
-def _answer(
+def _problem_in_reply(
     client: httpx.Client, url: httpx.URL, probe: _Probe, sockets: Sockets
 ) -> str | None:
     with client.stream("GET", url, extensions={"trace": sockets.note}) as reply:

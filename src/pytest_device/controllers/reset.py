@@ -39,19 +39,19 @@ def reset_argent(argent: Argent, start_url: str) -> str:
             f"argent has no tool that clears an app's data on {device.get('platform')}"
         )
 
-    at: dict[str, Any] = {"udid": id_of(device), "timeout_seconds": RESET_SECONDS}
+    common: dict[str, Any] = {"udid": id_of(device), "timeout_seconds": RESET_SECONDS}
     last_url = str(device.get("url"))
     if _has_storage(last_url):
-        _clear_page(argent, at)
+        _clear_page(argent, common)
 
     # Storage can only be cleared on its own page.
     if start_url != last_url and _has_storage(start_url):
-        argent.call("open-url", url=start_url, **at)
-        _clear_page(argent, at)
+        argent.call("open-url", url=start_url, **common)
+        _clear_page(argent, common)
 
-    argent.call("open-url", url=start_url or last_url, **at)
+    argent.call("open-url", url=start_url or last_url, **common)
     # Measures the page again: a measurement during loading can make the next tap miss.
-    argent.call("describe", **at)
+    argent.call("describe", **common)
     return ""
 
 
@@ -59,21 +59,27 @@ def _has_storage(url: str) -> bool:
     return urlsplit(url).scheme in {"http", "https"}
 
 
-def _clear_page(argent: Argent, at: Mapping[str, Any]) -> None:
+def _clear_page(argent: Argent, common: Mapping[str, Any]) -> None:
     for store in ("local", "session"):
-        argent.call("chromium-storage", store=store, action="clear", **at)
-    argent.call("chromium-cookies", action="clear", **at)
+        argent.call("chromium-storage", store=store, action="clear", **common)
+    argent.call("chromium-cookies", action="clear", **common)
 
 
 def url_of(argent: Argent) -> str:
     """Return the URL that a browser shows, empty for other devices."""
     device = argent.device()
-    return str(device.get("url", "")) if device.get("platform") == _CHROMIUM else ""
+    if device.get("platform") != _CHROMIUM:
+        return ""
+    return str(device.get("url", ""))
 
 
 def _cleared(device: AgentDevice) -> str:
-    opened: list[str | None] = [*sorted(device.apps)]
-    for app in opened or [None]:
+    """Clear the data of the opened apps, without one that of the app in front; return the reason if it is impossible."""
+    apps: list[str | None] = [*sorted(device.apps)]
+    if not apps:
+        apps.append(None)
+
+    for app in apps:
         try:
             device.clear_app_state(app, timeout_seconds=RESET_SECONDS)
         except AgentDeviceError as error:

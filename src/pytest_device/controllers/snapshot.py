@@ -69,33 +69,39 @@ class Node:
     more: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     @classmethod
-    def from_wire(cls, given: Mapping[str, Any]) -> Self:
+    def from_wire(cls, fields: Mapping[str, Any]) -> Self:
+        depth = fields.get("depth")
         return cls(
-            ref=str(given.get("ref", "")).removeprefix("@"),
-            role=str(given.get("role") or given.get("type") or ""),
-            label=str(given.get("label") or ""),
-            value=str(given.get("value") or ""),
-            identifier=str(given.get("identifier") or ""),
-            enabled=given.get("enabled") is not False,
-            focused=given.get("focused") is True,
-            selected=given.get("selected") is True,
-            depth=given["depth"] if isinstance(given.get("depth"), int) else 0,
-            rect=_rect(given.get("rect")),
-            more={name: value for name, value in given.items() if name not in _FIELDS},
+            ref=str(fields.get("ref", "")).removeprefix("@"),
+            role=str(fields.get("role") or fields.get("type") or ""),
+            label=str(fields.get("label") or ""),
+            value=str(fields.get("value") or ""),
+            identifier=str(fields.get("identifier") or ""),
+            enabled=fields.get("enabled") is not False,
+            focused=fields.get("focused") is True,
+            selected=fields.get("selected") is True,
+            depth=depth if isinstance(depth, int) else 0,
+            rect=_rect(fields.get("rect")),
+            more={name: value for name, value in fields.items() if name not in _FIELDS},
         )
 
     def __str__(self) -> str:
-        words = [f"{'  ' * self.depth}@{self.ref} [{self.role}]"]
-        words += [f'"{self.label}"'] if self.label else []
-        words += [f"value={self.value!r}"] if self.value else []
-        words += [f"id={self.identifier}"] if self.identifier else []
-        states = {
-            "disabled": not self.enabled,
-            "focused": self.focused,
-            "selected": self.selected,
-        }
+        indent = "  " * self.depth
+        words = [f"{indent}@{self.ref} [{self.role}]"]
+        if self.label:
+            words.append(f'"{self.label}"')
+        if self.value:
+            words.append(f"value={self.value!r}")
+        if self.identifier:
+            words.append(f"id={self.identifier}")
+        if not self.enabled:
+            words.append("disabled")
+        if self.focused:
+            words.append("focused")
+        if self.selected:
+            words.append("selected")
 
-        return " ".join([*words, *(name for name, holds in states.items() if holds)])
+        return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +126,20 @@ class Snapshot:
     more: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     @classmethod
-    def from_wire(cls, given: Mapping[str, Any]) -> Self:
-        nodes = (
-            cast("list[object]", given["nodes"])
-            if isinstance(given.get("nodes"), list)
-            else []
-        )
-
-        return cls(
-            nodes=tuple(
-                Node.from_wire(cast("Mapping[str, Any]", node))
-                for node in nodes
-                if isinstance(node, dict)
-            ),
-            is_truncated=given.get("truncated") is True,
-            more={
-                name: value
-                for name, value in given.items()
-                if name not in {"nodes", "truncated"}
-            },
-        )
+    def from_wire(cls, fields: Mapping[str, Any]) -> Self:
+        listed = fields.get("nodes")
+        items = cast("list[object]", listed) if isinstance(listed, list) else []
+        nodes = [
+            Node.from_wire(cast("Mapping[str, Any]", item))
+            for item in items
+            if isinstance(item, dict)
+        ]
+        more = {
+            name: value
+            for name, value in fields.items()
+            if name not in ("nodes", "truncated")
+        }
+        return cls(tuple(nodes), fields.get("truncated") is True, more)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
@@ -176,13 +176,12 @@ class Snapshot:
             if node.label == label and role in {None, node.role}:
                 return node
 
-        raise LookupError(
-            f"no node with the label {label!r}{f' and role {role!r}' if role else ''} among\n{self}"
-        )
+        with_role = f" and role {role!r}" if role else ""
+        raise LookupError(f"no node with the label {label!r}{with_role} among\n{self}")
 
 
-def _rect(given: object) -> Rect | None:
-    match given:
+def _rect(bounds: object) -> Rect | None:
+    match bounds:
         case {
             "x": int() | float() as x,
             "y": int() | float() as y,
