@@ -38,6 +38,15 @@ RUN = {
 }
 """Their blocks of Python are run by ``test_docs_run``."""
 MOST_WORDS = 1500
+READERS = {
+    "new user",
+    "test author",
+    "CI maintainer",
+    "security reviewer",
+    "contributor",
+}
+MAX_DIFFERENCE = 150
+"""Between the words of a page and those in the table of pages, which are rounded."""
 PICTURES = DOCS / "pictures"
 MAX_PICTURE_BYTES = 600_000
 IMAGE = re.compile(r'!\[([^\]]+)\]\(([^)]+)\)|<img src="([^"]+)" alt="([^"]+)"')
@@ -214,6 +223,25 @@ def test_a_picture_shows_nothing_of_the_machine_that_made_it() -> None:
 
     assert texts
     assert not any(re.search(r"/(tmp|root|home|Users)/", text) for text in texts)
+
+
+def test_the_table_of_pages_has_each_page_with_its_reader_and_length() -> None:
+    table = DOCS / "development/pages.md"
+    rows = re.findall(
+        r"^\| \[.+?\]\((.+?)\) \| (.+?) \| .+\? \| (\d+) \|$",
+        table.read_text(),
+        flags=re.MULTILINE,
+    )
+    pages = [(table.parent / path).resolve() for path, _, _ in rows]
+
+    assert sorted(pages) == sorted(DOCS.rglob("*.md"))
+    assert {reader for _, reader, _ in rows} == READERS
+    outdated = [
+        (name_of(page), len(page.read_text().split()))
+        for page, (_, _, words) in zip(pages, rows, strict=True)
+        if abs(len(page.read_text().split()) - int(words)) > MAX_DIFFERENCE
+    ]
+    assert outdated == []
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
