@@ -444,7 +444,8 @@ class Connection:
     def _closed(self, backend: Backend, signals: GracefulShutdown) -> list[Event]:
         seconds = self._settings.stop_timeout_seconds
         if not self._terminal:
-            return backend.close(min(seconds, WORKER_STOP_SECONDS), signals.skips_waits)
+            # Ctrl-C reaches a worker twice: from the terminal, and from the coordinator.
+            return backend.close(min(seconds, WORKER_STOP_SECONDS))
 
         if pending := backend.pending():
             sessions = counted(pending, "session")
