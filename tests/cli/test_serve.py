@@ -1,12 +1,14 @@
 """``pytest-device serve``: what it prints, how it ends."""
 
 import json
+import os
 import re
 import signal
 import socket
 import stat
 import subprocess
 from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from uuid import uuid4
@@ -26,17 +28,26 @@ def state_dir(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-@pytest.fixture
-def serving(state_dir: Path) -> Generator[subprocess.Popen[str]]:
-    command = [*COMMAND, "serve", "--port", "0", "--state-dir", str(state_dir)]
+@contextmanager
+def served(state_dir: Path, **environ: str) -> Generator[subprocess.Popen[str]]:
     service = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "serve", "--port", "0", "--state-dir", str(state_dir)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environ},
     )
     try:
         yield service
     finally:
         service.terminate()
         service.communicate(timeout=60)
+
+
+@pytest.fixture
+def serving(state_dir: Path) -> Generator[subprocess.Popen[str]]:
+    with served(state_dir) as service:
+        yield service
 
 
 def announced(service: subprocess.Popen[str]) -> str:
@@ -214,6 +225,43 @@ def test_a_wrong_option_is_reported_with_its_value_before_anything_starts(
     assert result.returncode == 2
     assert repr(value) in result.stderr
     assert not state_dir.exists()
+
+
+SWITCHES = [
+    "DEVICE_LOCAL_REAL",
+    "DEVICE_LOCAL_REQUIRE_ISOLATION",
+    "DEVICE_LOCAL_SELENIUM_MANAGER",
+]
+
+
+@pytest.mark.parametrize("variable", SWITCHES)
+def test_a_wrong_switch_in_the_environment_concerns_no_other_command(
+    state_dir: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "maybe")
+
+    result = run("serve", "--state-dir", str(state_dir))
+    help_result = run("--help")
+
+    assert result.returncode == 2
+    assert f"{variable}='maybe' must be true or false\n" in result.stderr
+    assert not state_dir.exists()
+    assert (help_result.returncode, help_result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("word", ["0", "false"])
+def test_a_switch_in_the_environment_can_be_off(state_dir: Path, word: str) -> None:
+    with served(state_dir, DEVICE_LOCAL_REAL=word) as service:
+        env = environment(announced(service))
+        request = SessionRequest.from_arguments(
+            app_id=env["DEVICE_APP_ID"],
+            platform="ios",
+            type="web-preview-only",
+            device_identifier="chromium",
+        )
+
+        with DeviceClient(env["DEVICE_URL"], env["DEVICE_TOKEN"]) as client:
+            assert client.stop(client.create(request).id).status == "stopped"
 
 
 def test_for_a_non_loopback_address_it_names_the_valid_ones() -> None:

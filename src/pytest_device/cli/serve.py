@@ -19,7 +19,7 @@ from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Option, Options
 from pytest_device.platforms import SYSTEM
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
+from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS, as_given
 from pytest_device.spec import STATES, Status
 
 if TYPE_CHECKING:
@@ -67,20 +67,17 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--real-only",
         action="store_true",
-        default=bool(os.environ.get(Options.local_real.variable)),
         help=f"use real emulators and simulators only, never a browser (default: {Options.local_real.variable})",
     )
     parser.add_argument(
         "--require-isolation",
         action="store_true",
-        default=_is_on(Options.local_require_isolation),
         help="refuse sessions if other users of this machine could reach ports of their programs "
         f"(default: {Options.local_require_isolation.variable})",
     )
     parser.add_argument(
         "--selenium-manager",
         action="store_true",
-        default=_is_on(Options.local_selenium_manager),
         help="let Selenium Manager download the browser or the chromedriver that this machine lacks; no hash is checked "
         f"(default: {Options.local_selenium_manager.variable})",
     )
@@ -98,8 +95,17 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _is_on(option: Option[bool]) -> bool:
+    """Return whether the environment turns a switch on. Raises ConfigError for another value than true or false."""
     text = os.environ.get(option.variable)
-    return option.parse(text) if text else False
+    if not text:
+        return False
+
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"{as_given(option.variable, text)} must be {error}"
+        ) from None
 
 
 def _argument(
@@ -109,7 +115,8 @@ def _argument(
 
     def parsed(text: str) -> T:
         with suppress(ValueError):
-            if is_valid(value := convert(text)):
+            value = convert(text)
+            if is_valid(value):
                 return value
         raise argparse.ArgumentTypeError(f"{text!r} {rule}")
 
@@ -158,9 +165,11 @@ def _run(parsed: argparse.Namespace) -> int:
         cache_dir=cache_directory(os.environ, Path.home()),
         builds_dir=parsed.builds_dir,
         max_sessions=parsed.max_sessions,
-        real_only=parsed.real_only,
-        require_isolation=parsed.require_isolation,
-        selenium_manager=parsed.selenium_manager,
+        real_only=parsed.real_only or _is_on(Options.local_real),
+        require_isolation=parsed.require_isolation
+        or _is_on(Options.local_require_isolation),
+        selenium_manager=parsed.selenium_manager
+        or _is_on(Options.local_selenium_manager),
         avd=parsed.avd,
         simulator=parsed.simulator,
         allow_insecure=Options.appium_allow_insecure.parse(
@@ -169,47 +178,52 @@ def _run(parsed: argparse.Namespace) -> int:
     )
 
     def announce(event: Progress | Ready | Changed) -> None:
+        # With --json, standard output has nothing but the one line of JSON.
+        stream = sys.stderr if parsed.json else sys.stdout
         match event:
             case Progress(text):
-                print(text, flush=True, file=sys.stderr if parsed.json else sys.stdout)
+                print(text, flush=True, file=stream)
             case Changed(session):
-                # Nobody reads it: the session is stopped anyway.
+                line = _line_of(session, time.strftime("%H:%M:%S"))
+                # If nobody reads it any longer, the service still has to stop its sessions.
                 with suppress(OSError):
-                    line = _line_of(session, time.strftime("%H:%M:%S"))
-                    print(
-                        line, flush=True, file=sys.stderr if parsed.json else sys.stdout
-                    )
+                    print(line, flush=True, file=stream)
             case Ready(url, app_id):
                 # Not earlier: until the service is ready, the directory may belong to another service.
                 _write_privately(token_path, token)
-                at_the_end.callback(token_path.unlink, missing_ok=True)
+                cleanup.callback(token_path.unlink, missing_ok=True)
                 usage = _as_json if parsed.json else _how_to_use
                 print(usage(url, app_id, token_path), flush=True)
 
-    with ExitStack() as at_the_end, masked(token):
+    with ExitStack() as cleanup, masked(token):
         serve(config, announce)
 
     return 0
 
 
 def _line_of(session: "Session", now: str) -> str:
-    what = f"{session.platform} {session.type}{f', {session.name}' if session.name else ''}"
-    detail = (
-        what
-        if session.status is Status.NEW
-        else (session.reason or "").strip().partition("\n")[0]
-    )
-    line = f"{now} session {session.id[:8]} {STATES[session.status]}{f': {detail}' if detail else ''}"
+    if session.status is Status.NEW:
+        detail = f"{session.platform} {session.type}"
+        if session.name:
+            detail += f", {session.name}"
+    else:
+        detail = (session.reason or "").strip().partition("\n")[0]
 
+    line = f"{now} session {session.id[:8]} {STATES[session.status]}"
+    if detail:
+        line += f": {detail}"
     return escaped(Redactor().text(line)).replace("\n", " ")
 
 
 def _as_json(url: str, app_id: str, token_path: Path) -> str:
-    where = {
-        "token_path": str(token_path.absolute()),
-        "state_dir": str(token_path.parent.absolute()),
-    }
-    return json.dumps({"url": url, "app_id": app_id, **where})
+    return json.dumps(
+        {
+            "url": url,
+            "app_id": app_id,
+            "token_path": str(token_path.absolute()),
+            "state_dir": str(token_path.parent.absolute()),
+        }
+    )
 
 
 def _how_to_use(url: str, app_id: str, token_path: Path) -> str:
@@ -226,12 +240,10 @@ In another terminal:
 
 
 def _write_privately(path: Path, text: str) -> None:
+    """Write a file that only this user can read, from its creation on."""
     path.unlink(missing_ok=True)
-    with open(  # noqa: PTH123
-        os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600),
-        "w",
-        encoding="ascii",
-    ) as file:
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123
         file.write(text)
 
 
