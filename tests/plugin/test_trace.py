@@ -1,5 +1,6 @@
 """The traces of a run: when they are kept, where, and what happens if they can't be."""
 
+import io
 import json
 import os
 import signal
@@ -263,12 +264,30 @@ def test_a_trace_is_a_property_of_the_report(
     assert service.statuses() == ["stopped"]
 
 
+def archive_of(lines: str) -> bytes:
+    """Return an archive with these lines, as another tool might write it."""
+    file = io.BytesIO()
+    with ZipFile(file, "w") as zipped:
+        zipped.writestr("test.trace", lines)
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"PK\x03\x04 cut", "is not a trace, or is cut off"),
         (b"", "is not a trace, or is cut off"),
+        (
+            archive_of('{"monotonicTime": null, "wallTime": 1}'),
+            "is not a trace, or is cut off",
+        ),
+        (
+            archive_of('{"monotonicTime": 1, "wallTime": 1, "annotations": ["x"]}'),
+            "is not a trace, or is cut off",
+        ),
+        (archive_of("[" * 100_000), "is not a trace, or is cut off"),
     ],
+    ids=["cut", "empty", "times", "annotations", "deep"],
 )
 @pytest.mark.parametrize("command", ["open", "text"])
 def test_a_damaged_trace_is_one_clear_line(

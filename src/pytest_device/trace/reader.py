@@ -13,6 +13,18 @@ from pytest_device.trace.playwright import ARCHIVE, archive, left_over
 
 MAX_LINES_BYTES: Final = 256 * 1024 * 1024
 """Maximum size of one file of a trace that is read."""
+_UNREADABLE: Final = (
+    BadZipFile,
+    zlib.error,
+    EOFError,
+    # What the lines of a trace of another tool lead to; a password or an unknown compression is a RuntimeError.
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""Errors of a file that is no trace of this package, or incomplete."""
 
 
 @dataclass(slots=True)
@@ -121,7 +133,7 @@ def read(path: Path) -> ReadTrace:
             }
 
             return _trace(path, events, zipped)
-    except (BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+    except _UNREADABLE as error:
         raise ConfigError(
             f"{path} is not a trace, or is cut off ({error}): copy the file again, or run the test again"
         ) from None
