@@ -15,7 +15,7 @@ import yaml
 from pytest_device.service.programs.toolchain import APPIUM
 from tests.conftest import SLOW_TO_LOAD
 from tests.docs_pages import DOCS, ROOT, blocks
-from tests.service.devices.recorded import Recorded
+from tests.fakes.programs import FakeProgram
 from tests.test_docs_ci import without_installation
 
 JOBS: Final = ROOT / "examples/ci"
@@ -65,7 +65,7 @@ esac
 """
 
 
-class Runner:
+class CiMachine:
     """A machine of a CI service: an SDK, and the commands of the system, with recorded answers."""
 
     def __init__(self, directory: Path) -> None:
@@ -76,13 +76,13 @@ class Runner:
         self._script(self.sdk / "platform-tools/adb", adb)
 
         tools = self.sdk / "cmdline-tools/latest/bin"
-        self.sdkmanager = Recorded.made(tools / "sdkmanager")
+        self.sdkmanager = FakeProgram.made(tools / "sdkmanager")
         created = f'#!/bin/sh\necho "$*" >>"$0.log"\necho ci >{self.emulator}.avds\n'
         self.avdmanager = self._script(tools / "avdmanager", created)
 
         self.bin = directory / "bin"
         for name in ("sudo", "npx"):
-            Recorded.made(self.bin / name)
+            FakeProgram.made(self.bin / name)
         self.xcrun = self._script(self.bin / "xcrun", XCRUN)
         for state in ("Booted", "Shutdown"):
             Path(f"{self.xcrun}.{state.lower()}").write_text(SIMULATORS % (UDID, state))
@@ -148,8 +148,8 @@ def calls_of(program: Path) -> list[str]:
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> Runner:
-    return Runner(tmp_path)
+def runner(tmp_path: Path) -> CiMachine:
+    return CiMachine(tmp_path)
 
 
 def github(name: str, directory: Path) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def test_the_jobs_install_a_driver_for_the_appium_of_the_local_service() -> None
     assert versions == [APPIUM.version] * 3
 
 
-def test_the_github_job_creates_the_emulator_and_tests_on_it(runner: Runner) -> None:
+def test_the_github_job_creates_the_emulator_and_tests_on_it(runner: CiMachine) -> None:
     job = github("github-emulator.yml", runner.directory)
 
     runner.run(scripts_of(job, is_cached=False), job["env"])
@@ -197,7 +197,7 @@ def test_the_github_job_creates_the_emulator_and_tests_on_it(runner: Runner) -> 
 
 
 def test_with_the_emulator_from_the_cache_the_github_job_only_tests(
-    runner: Runner,
+    runner: CiMachine,
 ) -> None:
     Path(f"{runner.emulator}.avds").write_text("ci\n")
     job = github("github-emulator.yml", runner.directory)
@@ -209,7 +209,7 @@ def test_with_the_emulator_from_the_cache_the_github_job_only_tests(
     assert testing.startswith("-avd ci -port 5554 ")
 
 
-def test_the_github_job_boots_the_simulator_and_tests_on_it(runner: Runner) -> None:
+def test_the_github_job_boots_the_simulator_and_tests_on_it(runner: CiMachine) -> None:
     job = github("github-simulator.yml", runner.directory)
 
     runner.run(scripts_of(job, is_cached=False), job["env"])
@@ -220,7 +220,7 @@ def test_the_github_job_boots_the_simulator_and_tests_on_it(runner: Runner) -> N
     assert calls[-1] == f"simctl shutdown {UDID}"
 
 
-def test_the_gitlab_job_tests_on_the_emulator_of_its_image(runner: Runner) -> None:
+def test_the_gitlab_job_tests_on_the_emulator_of_its_image(runner: CiMachine) -> None:
     Path(f"{runner.emulator}.avds").write_text("ci\n")
     text = (JOBS / "gitlab-emulator.yml").read_text()
     (job,) = yaml.safe_load(

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_device.service.programs.toolchain import Node
 from tests.docs_pages import ROOT
-from tests.service.devices.recorded import Recorded
+from tests.fakes.programs import FakeProgram
 
 EXAMPLE = ROOT / "examples/native"
 NO_DEVICE = "List of devices attached\n"
@@ -46,9 +46,9 @@ def example(tmp_path: Path) -> Path:
 def test_it_is_skipped_without_a_device_and_fails_if_one_is_wanted(
     options: tuple[str, ...], status: int, line: str, example: Path, tmp_path: Path
 ) -> None:
-    adb = Recorded.made(tmp_path / "bin/adb")
+    adb = FakeProgram.made(tmp_path / "bin/adb")
     adb.answers({"devices*": NO_DEVICE})
-    path = os.pathsep.join([str(adb.program.parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(adb.path.parent), os.environ["PATH"]])
 
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options],

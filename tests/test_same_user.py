@@ -21,9 +21,9 @@ from pytest_device.service.apps.site import serving
 from pytest_device.sharing import ServiceHost
 from pytest_device.spec import SESSIONS_PATH
 from pytest_device.updates.service import DeviceUpdateService
+from tests.fakes.local_service import TOKEN, data
 from tests.other_user import WAYS, answers, only_as_root, request, send_and_close
-from tests.service.process import Service, config, running
-from tests.service.world import TOKEN, data
+from tests.service.process import ServiceProcess, config, running
 from tests.waiting import eventually
 
 REFUSED = "HTTP/1.1 403 "
@@ -31,7 +31,7 @@ ACCEPTED = "HTTP/1.1 200 "
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     with running(config(tmp_path_factory.mktemp("service"))) as service:
         yield service
 
@@ -76,7 +76,9 @@ def requests_of(session_id: str, port: int) -> list[str]:
 
 
 @only_as_root
-def test_another_user_gets_no_answer_of_the_local_service(service: Service) -> None:
+def test_another_user_gets_no_answer_of_the_local_service(
+    service: ServiceProcess,
+) -> None:
     session_id, port = data(service.create())["id"], port_of(service.url)
 
     told = answers(port, requests_of(session_id, port))
@@ -92,7 +94,7 @@ def test_another_user_gets_no_answer_of_the_local_service(service: Service) -> N
 
 @only_as_root
 def test_the_user_of_the_local_service_gets_an_answer_over_each_way(
-    service: Service,
+    service: ServiceProcess,
 ) -> None:
     port = port_of(service.url)
 
@@ -125,7 +127,7 @@ def is_listed_as_closed(port: int) -> bool:
 @only_as_root
 @pytest.mark.parametrize("way", WAYS)
 def test_a_connection_that_was_closed_before_its_lookup_is_refused(
-    service: Service, way: str
+    service: ServiceProcess, way: str
 ) -> None:
     session_id, port = data(service.create())["id"], port_of(service.url)
 
@@ -198,7 +200,9 @@ def addresses_of_listeners(process: psutil.Process) -> set[str]:
     }
 
 
-def test_the_local_service_listens_on_this_machine_only(service: Service) -> None:
+def test_the_local_service_listens_on_this_machine_only(
+    service: ServiceProcess,
+) -> None:
     assert addresses_of_listeners(psutil.Process(service.process.pid)) == {"127.0.0.1"}
 
 

@@ -5,13 +5,10 @@ from typing import Any, Final
 
 import httpx
 
-from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
-from pytest_device.service.api import create_app
-from pytest_device.service.runners.base import Failed, Record, Running
-from pytest_device.service.sessions import Sessions
+from pytest_device.service.accounts import AccessToken, Account, Role
 from tests.contract.document import example_config, example_session, request_body, table
-from tests.in_process import transport_of
-from tests.service.world import memory_store
+from tests.fakes.devices import FakeRunner
+from tests.fakes.local_service import InProcessService
 
 BASE_URL: Final = "http://127.0.0.1:8000"
 ROBOT_TOKEN: Final = "made-up-token-of-a-robot"
@@ -33,47 +30,15 @@ _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-class ObedientRunner:
-    """Devices that boot, fail and idle when the test says so."""
+class DocumentedService:
+    """The local service, called as the document's tables describe, with devices that do what the test says.
 
-    def __init__(self) -> None:
-        self._records: dict[str, Record] = {}
-
-    @property
-    def started(self) -> list[str]:
-        """The ids of all sessions so far."""
-        return list(self._records)
-
-    def make_ready(self, session_id: str) -> None:
-        record = self._records[session_id]
-        record.boot = Running(
-            example_config(record.request.get("type", "agent-device")) or {}
-        )
-
-    def make_fail(self, session_id: str) -> None:
-        self._records[session_id].boot = Failed("the device did not boot")
-
-    def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        self._records[session_id] = Record(session_id, request)
-
-    def record(self, session_id: str) -> Record:
-        return self._records[session_id]
-
-    def stop(self, session_id: str) -> None:
-        """Do nothing to the device: a stopped session must not depend on it."""
-
-    async def close(self) -> None:
-        return
-
-
-class Service:
-    """The local service with one project, users with and without access, and a clock that the test moves."""
+    It has one project, and users with and without access to it.
+    """
 
     def __init__(
         self, *, simulator_access: bool = True, limit_minutes: int = 115
     ) -> None:
-        self.now = 1_772_600_767.123
-        self.runner = ObedientRunner()
         owner = Account(
             app_ids=frozenset({example_session()["appId"]}),
             tokens=(
@@ -87,13 +52,15 @@ class Service:
         stranger = Account(
             app_ids=frozenset(), tokens=(AccessToken.of(OUTSIDER_TOKEN, Role.ADMIN),)
         )
-        sessions = Sessions(
-            store=memory_store(), runner=self.runner, clock=lambda: self.now
+        self.runner = FakeRunner()
+        service = InProcessService(
+            now=1_772_600_767.123,
+            runner=self.runner,
+            accounts=[owner, stranger],
+            base_url=BASE_URL,
+            testing=False,
         )
-        app = create_app(
-            sessions=sessions, accounts=Accounts([owner, stranger]), base_url=BASE_URL
-        )
-        self.transport = transport_of(app)
+        self.clock, self.transport = service.clock, service.transport
 
     def call(
         self,
@@ -133,12 +100,14 @@ class Service:
 
     def trigger(self, trigger: str, session_id: str) -> dict[str, Any]:
         """Trigger an event of a session a little later; return the session afterwards."""
-        self.now += 1.5
+        self.clock.advance(1.5)
         match trigger:
             case "ready":
-                self.runner.make_ready(session_id)
+                request = self.runner.record(session_id).request
+                config = example_config(request.get("type", "agent-device"))
+                self.runner.boot(session_id, config or {})
             case "fail":
-                self.runner.make_fail(session_id)
+                self.runner.fail(session_id, "the device did not boot")
             case "stop":
                 return self.session("stop", session_id=session_id)
             case _:

@@ -38,7 +38,7 @@ MINUTES: Final = 5
 
 
 @dataclass(frozen=True)
-class Service:
+class HttpService:
     """A service at the HTTP level: nothing of this package is between it and the tests."""
 
     app_id: str
@@ -103,15 +103,15 @@ def data_of(reply: httpx.Response) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def service() -> Generator[Service]:
+def service() -> Generator[HttpService]:
     if token := ENVIRON.get("DEVICE_TOKEN"):
         with httpx.Client(base_url=ENVIRON["DEVICE_URL"], timeout=60) as http:
-            yield Service(ENVIRON["DEVICE_APP_ID"], 5.0, http, token)
+            yield HttpService(ENVIRON["DEVICE_APP_ID"], 5.0, http, token)
         return
     local = LocalService.start(app_id=LOCAL_APP_ID, progress=print, runner="real")
     try:
         with httpx.Client(base_url=local.url, timeout=60, trust_env=False) as http:
-            yield Service(LOCAL_APP_ID, 0.1, http, local.token)
+            yield HttpService(LOCAL_APP_ID, 0.1, http, local.token)
     finally:
         local.close()
 
@@ -130,7 +130,7 @@ class Story:
 
 
 @pytest.fixture(scope="module", params=TYPES)
-def story(request: pytest.FixtureRequest, service: Service) -> Story:
+def story(request: pytest.FixtureRequest, service: HttpService) -> Story:
     """Create one session of a type, for all the tests that use it."""
     with service.session(request.param) as created:
         path = f"/{created['id']}"
@@ -242,7 +242,7 @@ def test_a_success_has_the_documented_headers(story: Story, row: Row) -> None:
 
 @each("request_fields", "request_combinations", where=refused)
 def test_an_invalid_request_is_refused_and_creates_nothing(
-    service: Service, row: Row
+    service: HttpService, row: Row
 ) -> None:
     is_about_the_project = "appId" in {*row.get("change", {}), *row.get("without", ())}
     project = {} if is_about_the_project else {"appId": service.app_id}
@@ -253,18 +253,18 @@ def test_an_invalid_request_is_refused_and_creates_nothing(
     )
 
 
-def test_an_unknown_session_is_not_found(service: Service) -> None:
+def test_an_unknown_session_is_not_found(service: HttpService) -> None:
     assert service.call("GET", f"/{uuid4()}").status_code == httpx.codes.NOT_FOUND
 
 
-def test_an_unknown_project_is_not_found_or_not_permitted(service: Service) -> None:
+def test_an_unknown_project_is_not_found_or_not_permitted(service: HttpService) -> None:
     assert service.create(appId=str(uuid4())).status_code in {
         httpx.codes.NOT_FOUND,
         httpx.codes.FORBIDDEN,
     }
 
 
-def test_an_invalid_token_is_refused(service: Service) -> None:
+def test_an_invalid_token_is_refused(service: HttpService) -> None:
     reply = service.call(
         "GET",
         f"/{uuid4()}",
@@ -274,7 +274,7 @@ def test_an_invalid_token_is_refused(service: Service) -> None:
     assert reply.status_code == httpx.codes.UNAUTHORIZED
 
 
-def test_a_missing_token_is_reported_with_its_code(service: Service) -> None:
+def test_a_missing_token_is_reported_with_its_code(service: HttpService) -> None:
     reply = service.call("GET", f"/{uuid4()}", headers={})
 
     assert (reply.status_code, "UNAUTHORIZED_ERROR" in reply.text) == (

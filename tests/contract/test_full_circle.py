@@ -18,7 +18,7 @@ from tests.contract.document import (
     snake_case,
     table,
 )
-from tests.contract.local_service import BASE_URL, ROBOT_TOKEN, Service
+from tests.contract.local_service import BASE_URL, ROBOT_TOKEN, DocumentedService
 
 pytestmark = pytest.mark.every_python
 
@@ -45,13 +45,13 @@ def request_for(session_type: str) -> SessionRequest:
     )
 
 
-def client_of(service: Service) -> DeviceClient:
+def client_of(service: DocumentedService) -> DeviceClient:
     return DeviceClient(BASE_URL, ROBOT_TOKEN, transport=service.transport)
 
 
 @pytest.mark.parametrize("session_type", TYPES)
 def test_a_session_is_created_gets_ready_and_is_stopped(session_type: str) -> None:
-    service = Service()
+    service = DocumentedService()
 
     with client_of(service) as client:
         created = client.create(request_for(session_type))
@@ -77,7 +77,7 @@ def test_a_session_is_created_gets_ready_and_is_stopped(session_type: str) -> No
 
 @each("remote_config")
 def test_a_connection_detail_reaches_the_client(row: Row) -> None:
-    service = Service()
+    service = DocumentedService()
 
     with client_of(service) as client:
         session_id = client.create(request_for(row["type"])).id
@@ -89,13 +89,13 @@ def test_a_connection_detail_reaches_the_client(row: Row) -> None:
     ]
 
 
-def leased(service: Service, row: Row) -> Session:
+def leased(service: DocumentedService, row: Row) -> Session:
     """Lease a session that takes the state of the row's next reply at each pause of the client."""
     waited: list[float] = []
 
     def sleep(seconds: float) -> None:
         waited.append(seconds)
-        (session_id,) = service.runner.started
+        (session_id,) = service.runner.records
         service.trigger(TRIGGER_OF[row["replies"][len(waited)][0]], session_id)
 
     policy = WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900), jitter=0)
@@ -114,7 +114,7 @@ def leased(service: Service, row: Row) -> Session:
 
 @each("waiting", where=is_possible)
 def test_however_waiting_ends_no_session_is_left_running(row: Row) -> None:
-    service = Service()
+    service = DocumentedService()
 
     if row["outcome"] == "ready":
         config = leased(service, row).remote_config
@@ -126,7 +126,7 @@ def test_however_waiting_ends_no_session_is_left_running(row: Row) -> None:
         with pytest.raises(getattr(errors, row["outcome"])):
             leased(service, row)
 
-    (session_id,) = service.runner.started
+    (session_id,) = service.runner.records
     assert service.session("get", session_id=session_id)["status"] in {
         "stopped",
         "errored",

@@ -11,7 +11,7 @@ from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import read_session
 from tests.contract.document import Row, each, example_config, is_a, request_body, table
-from tests.contract.local_service import OPERATIONS, TARGETS, Service
+from tests.contract.local_service import OPERATIONS, TARGETS, DocumentedService
 
 pytestmark = pytest.mark.every_python
 
@@ -34,7 +34,9 @@ def assert_is(expected: str, value: object, before: object) -> None:
 @pytest.mark.parametrize("status", STATUSES)
 @each("session_fields")
 def test_every_field_is_present_with_its_type(row: Row, status: str) -> None:
-    session = Service().session_in(status, name="a name", maxIdleTimeMinutes=10)
+    session = DocumentedService().session_in(
+        status, name="a name", maxIdleTimeMinutes=10
+    )
 
     value = session[row["field"]]
 
@@ -46,7 +48,7 @@ def test_every_field_is_present_with_its_type(row: Row, status: str) -> None:
 def test_there_are_no_other_fields_and_the_client_reads_them(
     session_type: str, status: str
 ) -> None:
-    wire = Service().session_in(status, type=session_type)
+    wire = DocumentedService().session_in(status, type=session_type)
 
     session = Session.from_wire(wire)
 
@@ -59,7 +61,7 @@ def test_there_are_no_other_fields_and_the_client_reads_them(
 
 @each("echo")
 def test_the_requested_values_are_reported(row: Row) -> None:
-    value = Service().create(**row["change"])[row["field"]]
+    value = DocumentedService().create(**row["change"])[row["field"]]
 
     match row["expected"]:
         case {"type": str(kind)}:
@@ -69,14 +71,18 @@ def test_the_requested_values_are_reported(row: Row) -> None:
 
 
 def test_the_page_of_a_session_is_not_its_preview() -> None:
-    session = Service().session_in("in-progress", type="web-preview-only")
+    session = DocumentedService().session_in("in-progress", type="web-preview-only")
 
     assert session["url"] != session["remoteConfig"]["webPreviewUrl"]
 
 
 @each("session_states")
 def test_a_status_has_its_fields(row: Row) -> None:
-    assert_is(row["expected"], Service().session_in(row["status"])[row["field"]], None)
+    assert_is(
+        row["expected"],
+        DocumentedService().session_in(row["status"])[row["field"]],
+        None,
+    )
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -84,7 +90,7 @@ def test_a_status_has_its_fields(row: Row) -> None:
 def test_connection_details_match_the_type_and_exist_only_while_in_progress(
     session_type: str, status: str
 ) -> None:
-    config = Service().session_in(status, type=session_type)["remoteConfig"]
+    config = DocumentedService().session_in(status, type=session_type)["remoteConfig"]
 
     assert config == (example_config(session_type) if status == "in-progress" else None)
 
@@ -187,7 +193,7 @@ def test_the_client_raises_the_right_error_for_a_refusal(row: Row) -> None:
 
 def played(row: Row) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a session before and after the trigger of a transition."""
-    service = Service()
+    service = DocumentedService()
     if row["from"] is None:
         return {}, service.create()
     before = service.session_in(row["from"])
@@ -195,7 +201,7 @@ def played(row: Row) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def known_call(operation: str, caller: str = "robot-developer") -> httpx.Response:
-    service = Service()
+    service = DocumentedService()
     return service.call(
         operation,
         session_id=service.create()["id"],
@@ -206,13 +212,13 @@ def known_call(operation: str, caller: str = "robot-developer") -> httpx.Respons
 
 def call_of(row: Row) -> httpx.Response:
     if row["caller"] == "without-simulator-access":
-        return Service(simulator_access=False).call(
+        return DocumentedService(simulator_access=False).call(
             row["operation"], body=request_body({})
         )
     if row["target"] == "known":
         return known_call(row["operation"], row["caller"])
     target = TARGETS[row["target"]]
     body = request_body({"change": {"appId": target}})
-    return Service().call(
+    return DocumentedService().call(
         row["operation"], session_id=target, body=body, caller=row["caller"]
     )

@@ -14,14 +14,14 @@ from tests.contract.document import (
     refused,
     request_body,
 )
-from tests.contract.local_service import BASE_URL, ROBOT_TOKEN, Service
+from tests.contract.local_service import BASE_URL, ROBOT_TOKEN, DocumentedService
 
 pytestmark = pytest.mark.every_python
 
 REQUESTS = ("request_fields", "request_combinations")
 
 
-def assert_refused(row: Row, service: Service) -> None:
+def assert_refused(row: Row, service: DocumentedService) -> None:
     at_fault = "|".join(row["at_fault"])
 
     reply = service.call("create", body=request_body(row))
@@ -37,14 +37,16 @@ def assert_refused(row: Row, service: Service) -> None:
 
 @each(*REQUESTS, where=accepted)
 def test_the_service_accepts_a_valid_request(row: Row) -> None:
-    assert Service().call("create", body=request_body(row)).status_code == 200
+    assert DocumentedService().call("create", body=request_body(row)).status_code == 200
 
 
 @each(*REQUESTS, where=accepted)
 def test_the_service_accepts_the_clients_form_of_a_valid_request(row: Row) -> None:
     request = SessionRequest.from_arguments(**arguments(request_body(row)))
 
-    with DeviceClient(BASE_URL, ROBOT_TOKEN, transport=Service().transport) as client:
+    with DeviceClient(
+        BASE_URL, ROBOT_TOKEN, transport=DocumentedService().transport
+    ) as client:
         session = client.create(request)
 
     assert (session.app_id, session.platform, session.type) == (
@@ -56,14 +58,14 @@ def test_the_service_accepts_the_clients_form_of_a_valid_request(row: Row) -> No
 
 @each(*REQUESTS, where=refused)
 def test_the_service_refuses_an_invalid_request_and_names_the_option(row: Row) -> None:
-    assert_refused(row, Service())
+    assert_refused(row, DocumentedService())
 
 
 @each("account_limit", where=accepted)
 def test_the_service_accepts_a_duration_within_the_limit_of_the_account(
     row: Row,
 ) -> None:
-    service = Service(limit_minutes=row["limit_minutes"])
+    service = DocumentedService(limit_minutes=row["limit_minutes"])
 
     session = service.session("create", body=request_body(row))
 
@@ -74,13 +76,13 @@ def test_the_service_accepts_a_duration_within_the_limit_of_the_account(
 def test_the_service_refuses_a_duration_above_the_limit_of_the_account(
     row: Row,
 ) -> None:
-    assert_refused(row, Service(limit_minutes=row["limit_minutes"]))
+    assert_refused(row, DocumentedService(limit_minutes=row["limit_minutes"]))
 
 
 @each("session_types")
 def test_the_service_accepts_an_idle_limit_for_types_that_have_one(row: Row) -> None:
     body = request_body({"change": {"type": row["type"], "maxIdleTimeMinutes": 10}})
 
-    assert (Service().call("create", body=body).status_code == 200) == row[
+    assert (DocumentedService().call("create", body=body).status_code == 200) == row[
         "idle_timeout"
     ]

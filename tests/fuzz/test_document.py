@@ -15,7 +15,7 @@ from tests.contract.document import (
     request_body,
     table,
 )
-from tests.contract.local_service import OPERATIONS, Service
+from tests.contract.local_service import OPERATIONS, DocumentedService
 from tests.contract.test_service_replies import STATUSES, TYPES, call_of
 
 BODY = Draft202012Validator(dict(CREATE_BODY))
@@ -64,7 +64,7 @@ def test_an_invalid_request_does_not_unless_a_schema_cannot_express_the_rule(
 def test_the_services_sessions_match_the_document(
     session_type: str, status: str
 ) -> None:
-    REPORTED.validate(Service().session_in(status, type=session_type))
+    REPORTED.validate(DocumentedService().session_in(status, type=session_type))
 
 
 @each("session_fields")
@@ -84,7 +84,7 @@ def test_a_session_without_a_field_does_not_match(row: Row) -> None:
 # Here it may be stopped while new.
 @each("session_states", where=lambda row: row["id"] != "stopped-started-at")
 def test_a_status_without_its_fields_does_not_match(row: Row) -> None:
-    session = Service().session_in(row["status"])
+    session = DocumentedService().session_in(row["status"])
     wrong = (
         None
         if row["expected"] == "set"

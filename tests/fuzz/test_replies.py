@@ -13,11 +13,6 @@ import pytest
 from hypothesis import settings
 
 from pytest_device.errors import DeviceError
-from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
-from pytest_device.service.api import create_app
-from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.sessions import Sessions
-from pytest_device.service.store import Store
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Note, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
@@ -27,12 +22,12 @@ from pytest_device.sessions.partial import url_in
 from pytest_device.sessions.replies import MAX_REPLY_BYTES, read_session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
-from pytest_device.testing import FakeClock
 from tests.contract.document import example_config, example_session
+from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN, InProcessService
+from tests.fakes.network import operation_of
+from tests.fakes.reporter import RecordingReporter
 from tests.fuzz.mutations import Reply, dumped, mutated
-from tests.service.world import memory_store
-from tests.sessions.recorder import Recorder
-from tests.sessions.world import APP_ID, TOKEN, URL, ref_of
+from tests.sessions.references import ref_of
 
 REPLIES: Final = min(30 * settings().max_examples, 30_000)
 BLOCKS: Final = 20
@@ -42,20 +37,14 @@ Spoil = Callable[[str, Reply], Reply]
 """The mutated response to an operation."""
 
 
-class World:
-    """The local service in this process, a clock that only pauses move, and one lease after the other."""
+class DisturbedService:
+    """The local service in this process, whose replies a test mutates; clients lease one session after the other."""
 
-    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
-        self.clock = FakeClock(1_800_000_000.0)
-        self.held = Sessions(
-            store=store, runner=SimulatedRunner(clock=self.clock), clock=self.clock
-        )
-        accounts = Accounts(
-            [Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))]
-        )
-        self._app = httpx.ASGITransport(
-            create_app(sessions=self.held, accounts=accounts, base_url=URL)
-        )
+    def __init__(
+        self, service: InProcessService, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.service = service
+        self._app = httpx.ASGITransport(service.app)
         self._loop = loop
 
     def answer(self, request: httpx.Request) -> Reply:
@@ -71,9 +60,7 @@ class World:
         outcome = Outcome()
 
         def handle(sent: httpx.Request) -> httpx.Response:
-            operation = {"GET": "get"}.get(
-                sent.method, "stop" if sent.url.path.endswith("/stop") else "create"
-            )
+            operation = operation_of(sent)
             reply = spoil(operation, self.answer(sent))
             if operation == "create":
                 outcome.created.append(reply)
@@ -81,9 +68,9 @@ class World:
                 reply.status, headers=raw(reply.headers), stream=Stream(reply)
             )
 
-        before = {session.id for session in self.held}
+        before = {session.id for session in self.service.sessions}
         client = DeviceClient(
-            URL, TOKEN, transport=httpx.MockTransport(handle), sleep=self.pause
+            BASE_URL, TOKEN, transport=httpx.MockTransport(handle), sleep=self.pause
         )
         try:
             with (
@@ -92,9 +79,9 @@ class World:
                     client,
                     request,
                     policy=WaitPolicy(timeout_seconds=30),
-                    clock=self.clock,
+                    clock=self.service.clock,
                     sleep=self.pause,
-                    reporter=Recorder(outcome.events),
+                    reporter=RecordingReporter(outcome.events),
                 ) as session,
             ):
                 outcome.session = session
@@ -102,14 +89,14 @@ class World:
             outcome.error = error
         outcome.left = {
             session.id: session.status in TERMINAL
-            for session in self.held
+            for session in self.service.sessions
             if session.id not in before
         }
         return outcome
 
     def pause(self, seconds: float) -> None:
         assert seconds >= 0
-        self.clock.sleep(seconds)
+        self.service.clock.sleep(seconds)
 
 
 class Outcome:
@@ -156,9 +143,10 @@ def raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with asyncio.Runner() as runner, closing(memory_store()) as store:
-        yield World(store, runner.get_loop())
+def disturbed() -> Iterator[DisturbedService]:
+    fake = InProcessService(now=1_800_000_000.0, boot_seconds=0, testing=False)
+    with asyncio.Runner() as runner, closing(fake) as service:
+        yield DisturbedService(service, runner.get_loop())
 
 
 def request_of(random: Random) -> SessionRequest:
@@ -209,11 +197,11 @@ def names_it(reply: Reply, session_id: str) -> bool:
 
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_a_mutated_reply_ends_in_a_session_or_a_device_error_and_no_session_is_left(
-    world: World, block: int
+    disturbed: DisturbedService, block: int
 ) -> None:
     for number in range(block, REPLIES, BLOCKS):
         random = Random(number)
-        outcome = world.lease(request_of(random), spoiler(random))
+        outcome = disturbed.lease(request_of(random), spoiler(random))
 
         ((session_id, has_ended),) = outcome.left.items()
         assert has_ended or outcome.error, number
@@ -271,7 +259,7 @@ HEAVY: Final[dict[str, bytes]] = {
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("body", HEAVY.values(), ids=HEAVY)
 def test_the_heaviest_replies_take_a_bounded_amount_of_memory(
-    world: World, body: bytes, status: int
+    disturbed: DisturbedService, body: bytes, status: int
 ) -> None:
     chunks = tuple(
         body[start : start + 65_536] for start in range(0, len(body), 65_536)
@@ -282,7 +270,7 @@ def test_the_heaviest_replies_take_a_bounded_amount_of_memory(
 
     tracemalloc.start()
     try:
-        outcome = world.lease(request_of(Random(0)), spoil)
+        outcome = disturbed.lease(request_of(Random(0)), spoil)
         _now, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -13,9 +13,9 @@ from hypothesis.strategies import characters, text
 from pytest_device.service.openapi import DOCUMENT
 from pytest_device.service.rules import is_uuid
 from pytest_device.spec import UNAUTHORIZED_ERROR
-from tests.service.process import Service, config, running
+from tests.fakes.local_service import APP_ID, TOKEN, InProcessService, error
+from tests.service.process import ServiceProcess, config, running
 from tests.service.test_api import OPERATIONS, VALID
-from tests.service.world import APP_ID, TOKEN, World, error, memory_store
 
 Case = schemathesis.Case[Any]
 AUTHORIZATION = {"Authorization": f"Bearer {TOKEN}"}
@@ -36,7 +36,7 @@ schema = schemathesis.openapi.from_dict(dict(DOCUMENT), config=CONFIG)
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     with running(config(tmp_path_factory.mktemp("service"), testing=False)) as service:
         yield service
 
@@ -53,12 +53,14 @@ def with_a_known_project(case: Case) -> Case:
     return case
 
 
-def test_the_document_is_served_without_a_token(service: Service) -> None:
+def test_the_document_is_served_without_a_token(service: ServiceProcess) -> None:
     assert httpx.get(f"{service.url}/openapi.json").json() == DOCUMENT
 
 
 @schema.parametrize()
-def test_every_response_matches_the_document(case: Case, service: Service) -> None:
+def test_every_response_matches_the_document(
+    case: Case, service: ServiceProcess
+) -> None:
     with_a_known_project(case).call_and_validate(
         base_url=service.url, headers=AUTHORIZATION
     )
@@ -66,7 +68,7 @@ def test_every_response_matches_the_document(case: Case, service: Service) -> No
 
 @schema.parametrize()
 @settings(max_examples=settings().max_examples // 3)
-def test_nothing_is_done_without_a_token(case: Case, service: Service) -> None:
+def test_nothing_is_done_without_a_token(case: Case, service: ServiceProcess) -> None:
     case.headers.pop("Authorization", None)
     reply = with_a_known_project(case).call_and_validate(base_url=service.url)
 
@@ -82,9 +84,8 @@ def test_nothing_is_done_without_a_token(case: Case, service: Service) -> None:
 def test_nothing_is_done_with_any_other_authorization(
     method: str, path: str, header: str
 ) -> None:
-    with closing(memory_store()) as store:
-        world = World(store, testing=False)
-        reply = world.send(
+    with closing(InProcessService(testing=False)) as fresh:
+        reply = fresh.send(
             method,
             path,
             token=None,
@@ -93,11 +94,11 @@ def test_nothing_is_done_with_any_other_authorization(
         )
 
         assert (reply.status_code, error(reply)["code"]) == (401, "INVALID_TOKEN")
-        assert not list(world.sessions)
+        assert not list(fresh.sessions)
 
 
 def test_every_response_about_an_own_session_matches_the_document(
-    service: Service,
+    service: ServiceProcess,
 ) -> None:
     class Lives(schema.as_state_machine()):  # type: ignore[misc]  # made from the document
         def get_call_kwargs(self, case: Case) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from pytest_device.notifications import (
 )
 from pytest_device.notifications.endpoint import PushEndpoint
 from pytest_device.notifications.triggers import Platform
+from tests.fakes.clock import FakeCalendar
 
 pytestmark = pytest.mark.newer_pythons
 
@@ -47,22 +48,9 @@ LATER = NotificationAction(
 )
 
 
-class Clock:
-    """The clock of a test."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 10, 8, tzinfo=WARSAW)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def pass_by(self, **duration: float) -> None:
-        self.now = self.now + timedelta(**duration)
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeCalendar:
+    return FakeCalendar(datetime(2026, 3, 10, 8, tzinfo=WARSAW))
 
 
 @pytest.fixture(params=["android", "ios"])
@@ -72,12 +60,12 @@ def platform(request: pytest.FixtureRequest) -> Platform:
 
 
 @pytest.fixture
-def center(clock: Clock, platform: Platform) -> NotificationCenter:
+def center(clock: FakeCalendar, platform: Platform) -> NotificationCenter:
     """An app in the background whose user has allowed notifications."""
     return allowed(clock, platform)
 
 
-def allowed(clock: Clock, platform: Platform) -> NotificationCenter:
+def allowed(clock: FakeCalendar, platform: Platform) -> NotificationCenter:
     made = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
     made.channels.set_channel(
         "news", NotificationChannelInput(name="News", importance=3)
@@ -92,7 +80,7 @@ def titles(center: NotificationCenter) -> list[str | None]:
 
 
 def test_a_request_without_a_trigger_is_shown_at_once(
-    center: NotificationCenter, clock: Clock
+    center: NotificationCenter, clock: FakeCalendar
 ) -> None:
     identifier = center.schedule({"content": NEWS})
 
@@ -103,12 +91,12 @@ def test_a_request_without_a_trigger_is_shown_at_once(
 
 
 def test_a_scheduled_notification_fires_when_it_is_due_and_again_if_it_repeats(
-    center: NotificationCenter, clock: Clock
+    center: NotificationCenter, clock: FakeCalendar
 ) -> None:
     identifier = center.schedule({"content": NEWS, "trigger": HOURLY})
     assert center.fire_due() == []
 
-    clock.pass_by(hours=3)
+    clock.advance(hours=3)
 
     fired = center.fire_due()
     begin = datetime(2026, 3, 10, 8, tzinfo=WARSAW).timestamp()
@@ -117,7 +105,7 @@ def test_a_scheduled_notification_fires_when_it_is_due_and_again_if_it_repeats(
 
 
 def test_notifications_fire_in_the_order_of_their_dates(
-    center: NotificationCenter, clock: Clock
+    center: NotificationCenter, clock: FakeCalendar
 ) -> None:
     center.schedule(
         {
@@ -132,7 +120,7 @@ def test_notifications_fire_in_the_order_of_their_dates(
         }
     )
 
-    clock.pass_by(hours=30)
+    clock.advance(hours=30)
     center.fire_due()
 
     assert titles(center) == ["soon", "daily", "daily"]
@@ -140,7 +128,7 @@ def test_notifications_fire_in_the_order_of_their_dates(
 
 
 def test_a_cancelled_notification_does_not_fire(
-    center: NotificationCenter, clock: Clock
+    center: NotificationCenter, clock: FakeCalendar
 ) -> None:
     first = center.schedule({"content": NEWS, "trigger": HOURLY})
     center.schedule({"content": NEWS, "trigger": HOURLY, "identifier": "second"})
@@ -148,7 +136,7 @@ def test_a_cancelled_notification_does_not_fire(
     assert [one.identifier for one in center.scheduled()] == ["second"]
     center.cancel_all()
 
-    clock.pass_by(days=1)
+    clock.advance(days=1)
 
     assert center.fire_due() == []
 
@@ -161,11 +149,11 @@ def test_the_same_identifier_replaces_a_request(center: NotificationCenter) -> N
 
 
 def test_too_many_notifications_at_once_are_refused(
-    center: NotificationCenter, clock: Clock
+    center: NotificationCenter, clock: FakeCalendar
 ) -> None:
     every_minute = {"type": "timeInterval", "seconds": 60, "repeats": True}
     center.schedule({"content": NEWS, "trigger": every_minute})
-    clock.pass_by(days=100)
+    clock.advance(days=100)
 
     with pytest.raises(ConfigError, match="advance the clock in smaller steps"):
         center.fire_due()
@@ -207,9 +195,9 @@ def test_a_banner_alone_is_not_in_the_list(center: NotificationCenter) -> None:
     assert center.presented() == ()
 
 
-def handlers(clock: Clock) -> dict[str, Callable[[Notification], Any]]:
+def handlers(clock: FakeCalendar) -> dict[str, Callable[[Notification], Any]]:
     def slow(_: Notification) -> NotificationBehavior:
-        clock.pass_by(seconds=3.5)
+        clock.advance(seconds=3.5)
         return SHOW
 
     def failing(_: Notification) -> NotificationBehavior:
@@ -226,7 +214,7 @@ def handlers(clock: Clock) -> dict[str, Callable[[Notification], Any]]:
     "problem", ["took 3.5 s (maximum 3 s)", "no storage", "NotificationBehavior"]
 )
 def test_a_failing_or_late_handler_is_notified_and_shows_nothing(
-    center: NotificationCenter, clock: Clock, problem: str
+    center: NotificationCenter, clock: FakeCalendar, problem: str
 ) -> None:
     errors = list[tuple[str, Exception]]()
     center.app_state = "foreground"
@@ -370,7 +358,7 @@ def test_dismissed_notifications_leave_the_list(center: NotificationCenter) -> N
 
 
 def test_nothing_is_shown_until_the_user_allows_it(
-    clock: Clock, platform: Platform
+    clock: FakeCalendar, platform: Platform
 ) -> None:
     center = NotificationCenter(
         clock=clock, platform=platform, handler_timeout_seconds=3
@@ -384,7 +372,7 @@ def test_nothing_is_shown_until_the_user_allows_it(
     ]
 
 
-def test_android_13_asks_the_user_once_a_channel_exists(clock: Clock) -> None:
+def test_android_13_asks_the_user_once_a_channel_exists(clock: FakeCalendar) -> None:
     center = NotificationCenter(
         clock=clock, platform="android", handler_timeout_seconds=3
     )
@@ -402,7 +390,9 @@ def test_android_13_asks_the_user_once_a_channel_exists(clock: Clock) -> None:
     assert center.get_device_push_token().type == "android"
 
 
-def test_an_older_android_allows_notifications_without_asking(clock: Clock) -> None:
+def test_an_older_android_allows_notifications_without_asking(
+    clock: FakeCalendar,
+) -> None:
     center = NotificationCenter(
         clock=clock, platform="android", handler_timeout_seconds=3, android_version=12
     )
@@ -422,7 +412,9 @@ def test_an_older_android_allows_notifications_without_asking(clock: Clock) -> N
         ("EPHEMERAL", True),
     ],
 )
-def test_on_ios_the_ios_status_decides(clock: Clock, status: str, allows: bool) -> None:  # noqa: FBT001
+def test_on_ios_the_ios_status_decides(
+    clock: FakeCalendar, status: str, *, allows: bool
+) -> None:
     center = NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=3)
     center.permissions.answer = lambda _request: IosAuthorizationStatus(status)
 
@@ -452,7 +444,7 @@ def test_a_user_who_has_answered_is_not_asked_again(center: NotificationCenter) 
     assert len(center.dropped) == 1
 
 
-def test_a_missing_channel_shows_nothing_on_android(clock: Clock) -> None:
+def test_a_missing_channel_shows_nothing_on_android(clock: FakeCalendar) -> None:
     center = allowed(clock, "android")
     for channel in ("news", "other"):
         center.schedule({"content": NEWS, "trigger": {"channelId": channel}})
@@ -463,7 +455,7 @@ def test_a_missing_channel_shows_nothing_on_android(clock: Clock) -> None:
     ]
 
 
-def test_channels_and_groups_work_as_on_android(clock: Clock) -> None:
+def test_channels_and_groups_work_as_on_android(clock: FakeCalendar) -> None:
     channels = allowed(clock, "android").channels
     with pytest.raises(ConfigError, match="channel group 'all' does not exist"):
         channels.set_channel(
@@ -487,7 +479,7 @@ def test_channels_and_groups_work_as_on_android(clock: Clock) -> None:
     assert channels.channels() == ()
 
 
-def test_channels_and_groups_do_nothing_on_ios(clock: Clock) -> None:
+def test_channels_and_groups_do_nothing_on_ios(clock: FakeCalendar) -> None:
     channels = allowed(clock, "ios").channels
 
     assert channels.set_group("all", name="All") is None
@@ -513,7 +505,7 @@ def test_channels_and_groups_do_nothing_on_ios(clock: Clock) -> None:
 
 
 def test_a_scheduled_notification_can_be_brought_forward(
-    center: NotificationCenter, clock: Clock
+    center: NotificationCenter, clock: FakeCalendar
 ) -> None:
     daily = {"type": "daily", "hour": 9, "minute": 0}
     center.schedule({"identifier": "once", "content": {"title": "Now"}, "trigger": {
@@ -526,9 +518,9 @@ def test_a_scheduled_notification_can_be_brought_forward(
     assert [one.request.identifier for one in brought] == ["once", "daily"]
     assert [one.identifier for one in center.scheduled()] == ["daily"]
     # Today's was brought forward: the next one is tomorrow's.
-    clock.pass_by(hours=2)
+    clock.advance(hours=2)
     assert center.fire_due() == []
-    clock.pass_by(days=1)
+    clock.advance(days=1)
     assert [one.request.identifier for one in center.fire_due()] == ["daily"]
     with pytest.raises(
         ConfigError, match=r"unknown notification 'onc' \(available: daily\)"
@@ -595,7 +587,7 @@ def test_a_data_only_message_runs_the_background_task(
     assert center.history == []
 
 
-def test_ios_requires_a_flag_for_data_only_messages(clock: Clock) -> None:
+def test_ios_requires_a_flag_for_data_only_messages(clock: FakeCalendar) -> None:
     message = {"data": {"sync": "notes"}}
     with pytest.raises(ConfigError, match="_contentAvailable"):
         allowed(clock, "ios").push(message)
@@ -650,7 +642,7 @@ def test_the_size_of_a_message_is_counted_in_bytes() -> None:
     assert PushMessage(title="é" * 2000).title == "é" * 2000
 
 
-def test_a_bad_trigger_is_refused_when_it_is_scheduled(clock: Clock) -> None:
+def test_a_bad_trigger_is_refused_when_it_is_scheduled(clock: FakeCalendar) -> None:
     with pytest.raises(TriggerError, match="for iOS"):
         allowed(clock, "android").schedule(
             {"content": NEWS, "trigger": {"type": "calendar", "hour": 9}}
@@ -677,7 +669,7 @@ def test_an_invalid_request_is_refused(center: NotificationCenter, given: Any) -
 
 
 @pytest.mark.parametrize("seconds", [0, float("nan"), "3"])
-def test_the_timeout_must_be_positive(clock: Clock, seconds: Any) -> None:
+def test_the_timeout_must_be_positive(clock: FakeCalendar, seconds: Any) -> None:
     with pytest.raises(ConfigError, match="handler_timeout_seconds"):
         NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=seconds)
 
@@ -696,7 +688,7 @@ def test_a_clock_without_a_time_zone_is_refused() -> None:
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
 def test_the_clocks_time_zone_can_be_a_mere_offset(
-    clock: Clock, platform: Platform
+    clock: FakeCalendar, platform: Platform
 ) -> None:
     clock.now = datetime(
         2026, 3, 10, 8, tzinfo=timezone(timedelta(hours=5, minutes=30))
@@ -708,6 +700,6 @@ def test_the_clocks_time_zone_can_be_a_mere_offset(
         {"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}}
     )
 
-    clock.pass_by(hours=1)
+    clock.advance(hours=1)
 
     assert [one.date for one in center.fire_due()] == [clock.now.timestamp() * 1000]

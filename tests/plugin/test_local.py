@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from tests.service.devices.recorded import Recorded
+from tests.fakes.programs import FakeProgram
 from tests.waiting import eventually
 
 APP = """
@@ -285,13 +285,13 @@ SLOW_WITHOUT_APPIUM = SLOW.replace("appium", "web-preview-only").replace(
 
 def one_emulator(directory: Path) -> str:
     """Create a recorded adb with one emulator; return its directory."""
-    adb = Recorded.made(directory / "bin" / "adb")
+    adb = FakeProgram.made(directory / "bin" / "adb")
     adb.answers(
         {
             "devices*": "List of devices attached\nemulator-5554 device product:sdk model:sdk device:emu64x\n"
         }
     )
-    return str(adb.program.parent)
+    return str(adb.path.parent)
 
 
 @pytest.mark.parametrize(
@@ -357,12 +357,12 @@ def test_a_failing_npm_is_reported_with_its_message_and_leaves_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    Recorded.made(tmp_path / "bin/node").answers(
+    FakeProgram.made(tmp_path / "bin/node").answers(
         {"*": f'["24.1.0", "{tmp_path}/real/node"]'}
     )
-    npm = Recorded.made(tmp_path / "bin/npm")
+    npm = FakeProgram.made(tmp_path / "bin/npm")
     npm.answers({"*": "!npm error code ECONNREFUSED"})
-    monkeypatch.setenv("PATH", str(npm.program.parent), prepend=os.pathsep)
+    monkeypatch.setenv("PATH", str(npm.path.parent), prepend=os.pathsep)
     pytester.makepyfile(SLOW)
 
     result = pytester.runpytest_subprocess("--device-local")
@@ -396,12 +396,12 @@ def test_a_run_without_device_tests_installs_nothing(
     options: list[str],
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    Recorded.made(tmp_path / "bin/node").answers(
+    FakeProgram.made(tmp_path / "bin/node").answers(
         {"*": f'["24.1.0", "{tmp_path}/real/node"]'}
     )
-    npm = Recorded.made(tmp_path / "bin/npm")
+    npm = FakeProgram.made(tmp_path / "bin/npm")
     npm.answers({"*": "!npm must not be called"})
-    monkeypatch.setenv("PATH", str(npm.program.parent), prepend=os.pathsep)
+    monkeypatch.setenv("PATH", str(npm.path.parent), prepend=os.pathsep)
     pytester.makeini("[pytest]\nmarkers = slow")
     pytester.makepyfile(
         f"""

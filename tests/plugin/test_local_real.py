@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.devices.recorded import Recorded
+from tests.fakes.programs import FakeProgram
 
 UP = "List of devices attached\nemulator-5554          device product:sdk model:sdk device:emu64x\n"
 TWO = """
@@ -23,11 +23,11 @@ def test_one(device_session, number, record_property):
 
 
 @pytest.fixture
-def adb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+def adb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeProgram:
     """A machine with one emulator."""
-    adb = Recorded.made(tmp_path / "bin/adb")
+    adb = FakeProgram.made(tmp_path / "bin/adb")
     adb.answers({"devices*": UP})
-    monkeypatch.setenv("PATH", f"{adb.program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{adb.path.parent}{os.pathsep}{os.environ['PATH']}")
     return adb
 
 
@@ -82,7 +82,7 @@ def test_an_unused_session_makes_room_for_one_of_another_kind_and_one_in_use_doe
 
 @pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "workers"])
 def test_an_emulator_reaches_the_services_of_a_test_in_a_session_without_appium(
-    pytester: pytest.Pytester, adb: Recorded, options: tuple[str, ...]
+    pytester: pytest.Pytester, adb: FakeProgram, options: tuple[str, ...]
 ) -> None:
     pytester.makepyfile("""
         import pathlib, pytest
@@ -102,7 +102,7 @@ def test_an_emulator_reaches_the_services_of_a_test_in_a_session_without_appium(
 
 
 def test_without_a_device_the_run_ends_before_its_first_test(
-    pytester: pytest.Pytester, adb: Recorded
+    pytester: pytest.Pytester, adb: FakeProgram
 ) -> None:
     adb.answers({"devices*": "List of devices attached\n"})
     pytester.makepyfile(TWO)
@@ -121,9 +121,9 @@ def test_without_a_device_the_run_ends_before_its_first_test(
 
 
 def test_an_unknown_device_is_a_configuration_error_and_requested_once(
-    pytester: pytest.Pytester, adb: Recorded
+    pytester: pytest.Pytester, adb: FakeProgram
 ) -> None:
-    assert adb.program.exists()
+    assert adb.path.exists()
     pytester.makepyfile(TWO)
 
     result = pytester.runpytest("--device-local-real", "--device-identifier=pixel_9")

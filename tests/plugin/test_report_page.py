@@ -19,7 +19,7 @@ from pytest_device.trace.viewer import served
 from tests.cli.running import run
 from tests.fakes.http_server import running
 from tests.plugin.test_device_report import EXPECTED, INI, SUITE
-from tests.service.stage import browser
+from tests.service.pages import browser
 from tests.waiting import eventually
 
 TEXT = "return document.body.innerText"

@@ -11,7 +11,7 @@ import pytest
 import pytest_device.tunnel
 from pytest_device.plugin.provider import reach
 from pytest_device.testing import FaultyService
-from tests.service.devices.recorded import Recorded
+from tests.fakes.programs import FakeProgram
 from tests.waiting import eventually
 
 TUNNEL = """
@@ -478,8 +478,8 @@ def test_an_emulator_reaches_the_services_while_a_test_has_it(
     platform: str,
     expected: list[str],
 ) -> None:
-    adb = Recorded.made(tmp_path / "bin/adb")
-    monkeypatch.setenv("PATH", f"{adb.program.parent}{os.pathsep}{os.environ['PATH']}")
+    adb = FakeProgram.made(tmp_path / "bin/adb")
+    monkeypatch.setenv("PATH", f"{adb.path.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("UDID", udid)
     pytester.makepyfile("""
         import os, pytest

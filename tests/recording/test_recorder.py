@@ -19,27 +19,19 @@ from pytest_device.trace.playwright import (
 from pytest_device.trace.recorder import Command, DeviceRecorder, Recorder
 from pytest_device.trace.recording import Recording
 from pytest_device.trace.values import Device, Failure
+from tests.fakes.clock import FakeClock
 
 TAP = Command("Device", "tap", "Tap {element}", {"element": "id 'pay'"}, is_acting=True)
 PHONE = Device("device-1", "", "android", "appium")
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(100.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def recorder(tmp_path: Path, clock: Clock) -> Recorder:
+def recorder(tmp_path: Path, clock: FakeClock) -> Recorder:
     return Recorder(tmp_path, Redactor(), clock=clock)
 
 
@@ -135,10 +127,10 @@ def test_the_error_of_a_command_that_reads_evidence_is_none_of_the_test(
 
 
 def test_the_clock_stands_still_while_a_test_waits_for_its_device(
-    recorder: Recorder, clock: Clock
+    recorder: Recorder, clock: FakeClock
 ) -> None:
     before = recorder.now()
-    clock.seconds += 60
+    clock.now += 60
 
     recorder.skip(60)
 

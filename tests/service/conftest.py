@@ -13,19 +13,13 @@ from pytest_device.service.programs.cache import Installer
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.processes import end
 from pytest_device.service.programs.toolchain import APPIUM, Node, Toolchain, prepare
-from pytest_device.service.store import Store
-from tests.service.world import World, memory_store
+from tests.fakes.local_service import InProcessService
 
 
 @pytest.fixture
-def store() -> Iterator[Store]:
-    with closing(memory_store()) as store:
-        yield store
-
-
-@pytest.fixture
-def world(store: Store) -> World:
-    return World(store)
+def service() -> Iterator[InProcessService]:
+    with closing(InProcessService()) as service:
+        yield service
 
 
 @pytest.fixture(scope="session")

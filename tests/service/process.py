@@ -13,14 +13,14 @@ import httpx
 
 from pytest_device.spec import SESSIONS_PATH
 from tests import forking
-from tests.service.world import APP_ID, TOKEN
+from tests.fakes.local_service import APP_ID, TOKEN
 
 COMMAND: Final = (sys.executable, *forking.SERVICE)
 PATIENCE_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceProcess:
     """A running service and a client of it."""
 
     process: subprocess.Popen[str]
@@ -76,7 +76,7 @@ def started(line: str, **more: Any) -> Generator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def running(settings: dict[str, Any]) -> Generator[Service]:
+def running(settings: dict[str, Any]) -> Generator[ServiceProcess]:
     """Run a service; end it with the block."""
     with started(json.dumps(settings)) as process:
         event = next_event(process)
@@ -86,7 +86,7 @@ def running(settings: dict[str, Any]) -> Generator[Service]:
             headers={"Authorization": f"Bearer {TOKEN}"},
             verify=False,
         ) as http:
-            yield Service(process, event["url"], http)
+            yield ServiceProcess(process, event["url"], http)
 
 
 def next_event(process: subprocess.Popen[str]) -> dict[str, Any]:

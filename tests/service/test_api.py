@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -9,9 +10,9 @@ import pytest
 from starlette.types import Message
 
 from pytest_device.service.api import MAX_BODY_BYTES
-from pytest_device.service.store import Store
 from pytest_device.spec import SESSIONS_PATH
-from tests.service.world import (
+from tests.fakes.local_service import (
+    ACCOUNTS,
     APP_ID,
     BOOT_SECONDS,
     CLOSED_APP_ID,
@@ -22,7 +23,7 @@ from tests.service.world import (
     TOKEN,
     UNKNOWN_ID,
     VIEWER,
-    World,
+    InProcessService,
     data,
     error,
 )
@@ -41,6 +42,8 @@ AUTHORIZATIONS = [
     ({"Authorization": "Bearer "}, 401, "INVALID_TOKEN"),
     ({"Authorization": "Bearer wrong"}, 401, "INVALID_TOKEN"),
     ({"Authorization": TOKEN}, 401, "INVALID_TOKEN"),
+    ({"Authorization": f"Bearer {TOKEN[:-1]}"}, 401, "INVALID_TOKEN"),
+    ({"Authorization": f"Bearer {TOKEN.upper()}"}, 401, "INVALID_TOKEN"),
     ({"Authorization": f"Basic {TOKEN}"}, 401, "INVALID_TOKEN"),
     ({"Authorization": f"Bearer {TOKEN} {TOKEN}"}, 401, "INVALID_TOKEN"),
 ]
@@ -95,15 +98,22 @@ FOREIGN_HOSTS = [
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 @pytest.mark.parametrize(("header", "status", "code"), AUTHORIZATIONS)
 def test_a_request_without_a_valid_token_is_refused(
-    world: World, method: str, path: str, header: dict[str, str], status: int, code: str
+    service: InProcessService,
+    method: str,
+    path: str,
+    header: dict[str, str],
+    status: int,
+    code: str,
 ) -> None:
-    reply = world.send(method, path, token=None, headers=header, json=VALID)
+    reply = service.send(method, path, token=None, headers=header, json=VALID)
 
     assert (reply.status_code, error(reply)["code"]) == (status, code)
 
 
-def test_the_authorization_scheme_is_case_insensitive(world: World) -> None:
-    reply = world.send(
+def test_the_authorization_scheme_is_case_insensitive(
+    service: InProcessService,
+) -> None:
+    reply = service.send(
         "POST",
         SESSIONS_PATH,
         token=None,
@@ -114,75 +124,114 @@ def test_the_authorization_scheme_is_case_insensitive(world: World) -> None:
     assert reply.status_code == 200
 
 
-def test_an_invalid_token_is_reported_with_the_expected_scheme(world: World) -> None:
-    assert world.create(token="wrong").headers["WWW-Authenticate"] == "Bearer"
+def test_an_invalid_token_is_reported_with_the_expected_scheme(
+    service: InProcessService,
+) -> None:
+    assert service.create(token="wrong").headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_refusal_does_not_repeat_the_token(world: World) -> None:
-    assert "wrong-token" not in world.create(token="wrong-token").text
+def test_a_refusal_does_not_repeat_the_token(service: InProcessService) -> None:
+    assert "wrong-token" not in service.create(token="wrong-token").text
 
 
-def test_a_viewer_can_get_but_neither_create_nor_stop(world: World) -> None:
-    session_id = world.created()
+def test_a_viewer_can_get_but_neither_create_nor_stop(
+    service: InProcessService,
+) -> None:
+    session_id = service.created()
     replies = [
-        world.get(session_id, VIEWER),
-        world.create(VIEWER),
-        world.stop(session_id, VIEWER),
+        service.get(session_id, VIEWER),
+        service.create(VIEWER),
+        service.stop(session_id, VIEWER),
     ]
 
     assert [reply.status_code for reply in replies] == [200, 403, 403]
 
 
-def test_a_missing_permission_is_named(world: World) -> None:
-    reply = world.create(VIEWER)
+def test_a_missing_permission_is_named(service: InProcessService) -> None:
+    reply = service.create(VIEWER)
 
     assert error(reply)["code"] == "FORBIDDEN"
     assert "developer" in error(reply)["message"]
 
 
-def test_a_refused_stop_leaves_the_session_running(world: World) -> None:
-    session_id = world.created()
-    world.stop(session_id, VIEWER)
+def test_a_refused_stop_leaves_the_session_running(service: InProcessService) -> None:
+    session_id = service.created()
+    service.stop(session_id, VIEWER)
 
-    assert data(world.get(session_id))["status"] == "new"
-
-
-def test_a_developer_can_create_get_and_stop(world: World) -> None:
-    session_id = data(world.create(DEVELOPER))["id"]
-
-    assert world.get(session_id, DEVELOPER).status_code == 200
-    assert world.stop(session_id, DEVELOPER).status_code == 200
+    assert data(service.get(session_id))["status"] == "new"
 
 
-def test_the_duration_defaults_to_the_limit_of_the_account(world: World) -> None:
+def test_a_developer_can_create_get_and_stop(service: InProcessService) -> None:
+    session_id = data(service.create(DEVELOPER))["id"]
+
+    assert service.get(session_id, DEVELOPER).status_code == 200
+    assert service.stop(session_id, DEVELOPER).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("token", "app_id"), [(SMALL_TOKEN, APP_ID), (TOKEN, SMALL_APP_ID)]
+)
+def test_a_role_on_another_account_is_not_sufficient(
+    service: InProcessService, token: str, app_id: str
+) -> None:
+    assert service.create(token, appId=app_id).status_code == 403
+
+
+def test_a_project_is_found_by_its_id_in_any_case(service: InProcessService) -> None:
+    assert service.create(appId=APP_ID.upper()).status_code == 200
+
+
+def test_an_unknown_project_is_not_found(service: InProcessService) -> None:
+    reply = service.create(appId=UNKNOWN_ID)
+
+    assert (reply.status_code, error(reply)["code"]) == (404, "NOT_FOUND")
+
+
+def test_only_digests_of_tokens_are_stored() -> None:
+    assert ACCOUNTS[0].tokens
+    assert TOKEN not in repr(ACCOUNTS)
+
+
+def test_the_duration_defaults_to_the_limit_of_the_account(
+    service: InProcessService,
+) -> None:
     assert (
-        data(world.create(SMALL_TOKEN, appId=SMALL_APP_ID))["maxDurationMinutes"] == 40
+        data(service.create(SMALL_TOKEN, appId=SMALL_APP_ID))["maxDurationMinutes"]
+        == 40
     )
 
 
-def test_a_duration_above_the_limit_of_the_account_is_refused(world: World) -> None:
-    reply = world.create(SMALL_TOKEN, appId=SMALL_APP_ID, maxDurationMinutes=41)
+def test_a_duration_above_the_limit_of_the_account_is_refused(
+    service: InProcessService,
+) -> None:
+    reply = service.create(SMALL_TOKEN, appId=SMALL_APP_ID, maxDurationMinutes=41)
 
     assert reply.status_code == 400
     assert error(reply)["option"] == "maxDurationMinutes"
-    assert "at most 40" in error(reply)["message"]
+    assert error(reply)["message"] == (
+        "maxDurationMinutes 41 is above the limit of the account: at most 40"
+    )
 
 
-def test_an_account_without_simulator_access_gets_no_session(world: World) -> None:
-    reply = world.create(CLOSED_TOKEN, appId=CLOSED_APP_ID)
+def test_an_account_without_simulator_access_gets_no_session(
+    service: InProcessService,
+) -> None:
+    reply = service.create(CLOSED_TOKEN, appId=CLOSED_APP_ID)
 
     assert (reply.status_code, error(reply)["code"]) == (400, "SIMULATOR_ACCESS_ERROR")
-    assert not list(world.sessions)
+    assert not list(service.sessions)
 
 
-def test_a_refused_request_creates_no_session(world: World) -> None:
-    world.create(maxDurationMinutes=116)
+def test_a_refused_request_creates_no_session(service: InProcessService) -> None:
+    service.create(maxDurationMinutes=116)
 
-    assert not list(world.sessions)
+    assert not list(service.sessions)
 
 
-def test_every_problem_of_a_request_is_a_separate_error(world: World) -> None:
-    reply = world.create(name="", vendorGo=1)
+def test_every_problem_of_a_request_is_a_separate_error(
+    service: InProcessService,
+) -> None:
+    reply = service.create(name="", vendorGo=1)
 
     assert [(one["code"], one["option"]) for one in reply.json()["errors"]] == [
         ("VALIDATION_ERROR", "name"),
@@ -191,14 +240,18 @@ def test_every_problem_of_a_request_is_a_separate_error(world: World) -> None:
 
 
 @pytest.mark.parametrize("body", BROKEN_BODIES)
-def test_a_body_that_is_not_json_is_refused(world: World, body: bytes) -> None:
-    reply = world.send("POST", SESSIONS_PATH, content=body, headers=JSON)
+def test_a_body_that_is_not_json_is_refused(
+    service: InProcessService, body: bytes
+) -> None:
+    reply = service.send("POST", SESSIONS_PATH, content=body, headers=JSON)
 
     assert (reply.status_code, error(reply)["code"]) == (400, "VALIDATION_ERROR")
     assert "the body is not JSON" in error(reply)["message"]
 
 
-def test_an_aborted_request_is_not_a_failure_of_the_service(world: World) -> None:
+def test_an_aborted_request_is_not_a_failure_of_the_service(
+    service: InProcessService,
+) -> None:
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -213,7 +266,7 @@ def test_an_aborted_request_is_not_a_failure_of_the_service(world: World) -> Non
             (b"authorization", f"Bearer {TOKEN}".encode()),
             *RAW_JSON,
         ]
-        await world.app(
+        await service.app(
             {
                 "type": "http",
                 "method": "POST",
@@ -227,16 +280,16 @@ def test_an_aborted_request_is_not_a_failure_of_the_service(world: World) -> Non
     asyncio.run(exchange())
 
     assert sent[0]["status"] == 400
-    assert not list(world.sessions)
+    assert not list(service.sessions)
 
 
 @pytest.mark.parametrize(
     "content_type", ["", "text/plain", "application/jsonp", "multipart/form-data"]
 )
 def test_a_body_without_the_json_content_type_is_refused(
-    world: World, content_type: str
+    service: InProcessService, content_type: str
 ) -> None:
-    reply = world.send(
+    reply = service.send(
         "POST",
         SESSIONS_PATH,
         content=json.dumps(VALID).encode(),
@@ -247,11 +300,11 @@ def test_a_body_without_the_json_content_type_is_refused(
     assert "Content-Type: application/json" in error(reply)["message"]
 
 
-def test_the_content_type_can_name_a_charset(world: World) -> None:
+def test_the_content_type_can_name_a_charset(service: InProcessService) -> None:
     content_type = {"Content-Type": "Application/JSON; charset=utf-8"}
 
     assert (
-        world.send(
+        service.send(
             "POST", SESSIONS_PATH, content=json.dumps(VALID), headers=content_type
         ).status_code
         == 200
@@ -261,30 +314,32 @@ def test_the_content_type_can_name_a_charset(world: World) -> None:
 @pytest.mark.parametrize(
     ("size", "status"), [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413)]
 )
-def test_a_body_is_read_up_to_a_limit(world: World, size: int, status: int) -> None:
+def test_a_body_is_read_up_to_a_limit(
+    service: InProcessService, size: int, status: int
+) -> None:
     body = json.dumps(VALID).encode().ljust(size)
 
     assert (
-        world.send("POST", SESSIONS_PATH, content=body, headers=JSON).status_code
+        service.send("POST", SESSIONS_PATH, content=body, headers=JSON).status_code
         == status
     )
 
 
-def test_the_body_of_a_stop_is_ignored(world: World) -> None:
-    session_id = world.created()
+def test_the_body_of_a_stop_is_ignored(service: InProcessService) -> None:
+    session_id = service.created()
 
     assert (
-        world.send(
+        service.send(
             "POST", f"{SESSIONS_PATH}/{session_id}/stop", content=b"{"
         ).status_code
         == 200
     )
 
 
-def test_a_session_is_found_by_its_id_in_any_case(world: World) -> None:
-    session_id = world.created()
+def test_a_session_is_found_by_its_id_in_any_case(service: InProcessService) -> None:
+    session_id = service.created()
 
-    assert data(world.get(session_id.upper()))["id"] == session_id
+    assert data(service.get(session_id.upper()))["id"] == session_id
 
 
 @pytest.mark.parametrize(
@@ -292,9 +347,9 @@ def test_a_session_is_found_by_its_id_in_any_case(world: World) -> None:
     ["1", UNKNOWN_ID.replace("-", ""), f"{{{UNKNOWN_ID}}}", f"{UNKNOWN_ID}%0A"],
 )
 def test_a_malformed_session_id_is_refused_with_its_value(
-    world: World, session_id: str
+    service: InProcessService, session_id: str
 ) -> None:
-    reply = world.get(session_id)
+    reply = service.get(session_id)
 
     assert reply.status_code == 400
     assert "must be a UUID, not " in error(reply)["message"]
@@ -302,23 +357,25 @@ def test_a_malformed_session_id_is_refused_with_its_value(
 
 @pytest.mark.parametrize(("method", "path", "status"), ELSEWHERE)
 def test_a_missing_path_is_reported_as_json(
-    world: World, method: str, path: str, status: int
+    service: InProcessService, method: str, path: str, status: int
 ) -> None:
-    reply = world.send(method, path)
+    reply = service.send(method, path)
 
     assert reply.status_code == status
     assert error(reply)["message"]
 
 
-def test_a_wrong_method_names_the_right_ones(world: World) -> None:
-    assert world.send("GET", SESSIONS_PATH).headers["Allow"] == "POST"
+def test_a_wrong_method_names_the_right_ones(service: InProcessService) -> None:
+    assert service.send("GET", SESSIONS_PATH).headers["Allow"] == "POST"
 
 
-def test_refusals_do_not_carry_the_headers_of_successes(world: World) -> None:
+def test_refusals_do_not_carry_the_headers_of_successes(
+    service: InProcessService,
+) -> None:
     replies = [
-        world.create(name=""),
-        world.get(UNKNOWN_ID),
-        world.send("GET", "/nowhere"),
+        service.create(name=""),
+        service.get(UNKNOWN_ID),
+        service.send("GET", "/nowhere"),
     ]
 
     assert not [
@@ -328,36 +385,37 @@ def test_refusals_do_not_carry_the_headers_of_successes(world: World) -> None:
 
 @pytest.mark.parametrize("host", OWN_HOSTS)
 def test_requests_for_names_of_this_machine_are_accepted(
-    world: World, host: str
+    service: InProcessService, host: str
 ) -> None:
-    assert world.create_as_host(host).status_code == 200
+    assert service.create_as_host(host).status_code == 200
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
-def test_a_foreign_host_name_is_refused(world: World, host: str) -> None:
-    reply = world.create_as_host(host)
+def test_a_foreign_host_name_is_refused(service: InProcessService, host: str) -> None:
+    reply = service.create_as_host(host)
 
     assert (reply.status_code, error(reply)["code"]) == (421, "FOREIGN_HOST")
 
 
 def test_a_service_for_other_machines_has_no_pages_without_a_token(
-    store: Store,
+    service: InProcessService,
 ) -> None:
-    assert World(store).send("GET", "/").status_code == 200
-    assert World(store, any_host=True).send("GET", "/").status_code == 404
+    with closing(InProcessService(any_host=True)) as open_service:
+        assert open_service.send("GET", "/").status_code == 404
+    assert service.send("GET", "/").status_code == 200
 
 
-def test_any_host_name_is_accepted_if_configured(store: Store) -> None:
-    assert (
-        World(store, any_host=True).create_as_host("devices.example.com").status_code
-        == 200
-    )
+def test_any_host_name_is_accepted_if_configured() -> None:
+    with closing(InProcessService(any_host=True)) as service:
+        assert service.create_as_host("devices.example.com").status_code == 200
 
 
-def test_the_url_of_a_session_is_its_page_at_this_service(world: World) -> None:
-    session = data(world.create(name="login <b>"))
+def test_the_url_of_a_session_is_its_page_at_this_service(
+    service: InProcessService,
+) -> None:
+    session = data(service.create(name="login <b>"))
     page = httpx.URL(session["url"])
-    reply = world.send("GET", page.path, token=None)
+    reply = service.send("GET", page.path, token=None)
 
     assert str(page).startswith("http://127.0.0.1:8765/sessions/")
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -365,25 +423,25 @@ def test_the_url_of_a_session_is_its_page_at_this_service(world: World) -> None:
     assert "login <b>" not in reply.text
 
 
-def test_the_page_of_a_failed_session_reports_why(world: World) -> None:
-    world.fault("boot", "fail", reason="no device <booted>")
-    session_id = world.created()
+def test_the_page_of_a_failed_session_reports_why(service: InProcessService) -> None:
+    service.fault("boot", "fail", reason="no device <booted>")
+    session_id = service.created()
 
     assert (
         "no device &lt;booted&gt;"
-        in world.send("GET", f"/sessions/{session_id}", token=None).text
+        in service.send("GET", f"/sessions/{session_id}", token=None).text
     )
 
 
-def test_the_page_shows_no_connection_details(world: World) -> None:
+def test_the_page_shows_no_connection_details(service: InProcessService) -> None:
     options: dict[str, Any] = {
         "type": "argent",
         "applicationArchiveUrl": "https://files.example.com/a?key=hunter2",
     }
-    session_id = world.created(**options)
-    world.clock.now += BOOT_SECONDS
-    config = data(world.get(session_id))["remoteConfig"]
-    text = world.send("GET", f"/sessions/{session_id}", token=None).text
+    session_id = service.created(**options)
+    service.clock.now += BOOT_SECONDS
+    config = data(service.get(session_id))["remoteConfig"]
+    text = service.send("GET", f"/sessions/{session_id}", token=None).text
 
     assert "in-progress" in text
     assert config["toolsAuthToken"] not in text
@@ -393,22 +451,21 @@ def test_the_page_shows_no_connection_details(world: World) -> None:
 
 @pytest.mark.parametrize(("session_id", "status"), [(UNKNOWN_ID, 404), ("1", 400)])
 def test_an_unknown_session_has_no_page(
-    world: World, session_id: str, status: int
+    service: InProcessService, session_id: str, status: int
 ) -> None:
     assert (
-        world.send("GET", f"/sessions/{session_id}", token=None).status_code == status
+        service.send("GET", f"/sessions/{session_id}", token=None).status_code == status
     )
 
 
-def test_an_unexpected_error_reveals_no_internals(world: World, store: Store) -> None:
-    store.close()
-    reply = world.send("POST", SESSIONS_PATH, broken=True, json=VALID)
+def test_an_unexpected_error_reveals_no_internals(service: InProcessService) -> None:
+    service.store.close()
+    reply = service.send("POST", SESSIONS_PATH, broken=True, json=VALID)
 
     assert (reply.status_code, error(reply)["code"]) == (500, "INTERNAL_ERROR")
     assert "database" not in reply.text
 
 
-def test_the_test_interface_is_disabled_by_default(store: Store) -> None:
-    assert (
-        World(store, testing=False).send("GET", "/testing/requests").status_code == 404
-    )
+def test_the_test_interface_is_disabled_by_default() -> None:
+    with closing(InProcessService(testing=False)) as service:
+        assert service.send("GET", "/testing/requests").status_code == 404

@@ -11,7 +11,7 @@ from pytest_device.platforms.places import places_on
 from pytest_device.service.accounts import Role
 from pytest_device.service.config import ServiceConfig, parse
 from pytest_device.spec import SessionType
-from tests.service.world import APP_ID, TOKEN
+from tests.fakes.local_service import APP_ID, TOKEN
 
 CACHE = Path("/cache")
 NEEDED = {"token": TOKEN, "app_id": APP_ID, "state_dir": "/state"}

@@ -16,8 +16,8 @@ import pytest
 
 from pytest_device.service.programs.processes import end, find_processes
 from tests import other_user
-from tests.service.process import Service, config, running
-from tests.service.world import data
+from tests.fakes.local_service import data
+from tests.service.process import ServiceProcess, config, running
 from tests.waiting import eventually
 
 APP: Final = Path(__file__).parent / "devices/app"
@@ -47,7 +47,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def service(directory: Path) -> Iterator[Service]:
+def service(directory: Path) -> Iterator[ServiceProcess]:
     with running(settings(directory)) as service:
         yield service
         service.end()
@@ -57,7 +57,7 @@ def service(directory: Path) -> Iterator[Service]:
 class Session:
     """A session and a client of its controller."""
 
-    service: Service
+    service: ServiceProcess
     id: str
     directory: Path
 
@@ -163,7 +163,7 @@ Create = Callable[..., Session]
 
 
 @pytest.fixture
-def create(service: Service, directory: Path) -> Iterator[Create]:
+def create(service: ServiceProcess, directory: Path) -> Iterator[Create]:
     """Create sessions on the browser, which are stopped after the test."""
     sessions: list[Session] = []
 
@@ -178,7 +178,7 @@ def create(service: Service, directory: Path) -> Iterator[Create]:
         assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
-def created(service: Service, directory: Path, **options: Any) -> Session:
+def created(service: ServiceProcess, directory: Path, **options: Any) -> Session:
     session_id = data(service.create(deviceIdentifier="chromium", **options))["id"]
     return Session(service, session_id, directory / "state/programs" / session_id)
 
@@ -361,7 +361,7 @@ def test_another_user_of_the_machine_cannot_access_a_session(
 
 
 @pytest.fixture(scope="module")
-def agent(service: Service, directory: Path) -> Iterator[Session]:
+def agent(service: ServiceProcess, directory: Path) -> Iterator[Session]:
     """Provide a session of agent-device for several tests."""
     session = created(service, directory, type="agent-device", buildId=BUILD)
     yield session

@@ -1,6 +1,5 @@
 """The device of a session over HTTP."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,83 +7,26 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from pytest_device.errors import ControllerError
-from pytest_device.service.apps.builds import App
 from pytest_device.service.device_routes import routes
-from pytest_device.service.devices.base import AppState, Orientation
-from pytest_device.service.devices.chromium import Chromium
+from pytest_device.service.devices.base import AppState
 from pytest_device.service.devices.console import Line
 from pytest_device.service.keys import Keys
-from pytest_device.service.runners.base import Record
-from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.service.runners.base import Running
+from tests.fakes.devices import FakeBrowserDevice, FakeRunner
 from tests.in_process import transport_of
 
 SESSION_ID = "0b6ce8a5-4a3a-4a52-9a52-6d3e7f6b3c11"
 ORIGIN = "http://127.0.0.1:1"
 
 
-class Phone(Chromium):
-    """A device that records its commands."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[Any, ...]] = []
-        self.installed: list[App] = []
-
-    @property
-    def lines(self) -> Sequence[Line]:
-        return (Line(1.5, "SEVERE", "it broke"),)
-
-    async def install(self, app: App) -> str:
-        self.installed.append(app)
-        return app.application_id or "app"
-
-    def has(self, app: App) -> bool:
-        return app in self.installed
-
-    async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        self.asked.append(("launch", application_id, arguments))
-
-    async def open_url(self, url: str, application_id: str | None = None) -> None:
-        self.asked.append(("open_url", url, application_id))
-
-    async def terminate(self, application_id: str) -> bool:
-        return application_id == "running"
-
-    async def remove(self, application_id: str) -> bool:
-        raise ControllerError(f"{application_id} cannot be removed")
-
-    async def clear(self, application_id: str | None = None) -> None:
-        self.asked.append(("clear", application_id))
-
-    async def apps(self) -> Mapping[str, AppState]:
-        return {"org.example.notes": AppState.FOREGROUND}
-
-    async def orientation(self) -> Orientation:
-        return "LANDSCAPE"
-
-    async def screenshot(self) -> bytes:
-        return b"picture"
-
-    async def rotate(self, orientation: Orientation) -> None:
-        self.asked.append(("rotate", orientation))
-
-
-class OnePhone(SimulatedRunner):
-    """Has one device, of one session."""
-
-    def __init__(self, phone: Phone) -> None:
-        super().__init__(clock=lambda: 0.0)
-        self._phone = phone
-
-    def record(self, session_id: str) -> Record:
-        return Record(
-            session_id, {}, device=self._phone if session_id == SESSION_ID else None
-        )
-
-
 @pytest.fixture
-def phone() -> Phone:
-    return Phone()
+def device() -> FakeBrowserDevice:
+    return FakeBrowserDevice(
+        held="LANDSCAPE",
+        screen=b"picture",
+        lines=(Line(1.5, "SEVERE", "it broke"),),
+        states={"org.example.notes": AppState.FOREGROUND},
+    )
 
 
 @pytest.fixture
@@ -93,11 +35,13 @@ def keys() -> Keys:
 
 
 @pytest.fixture
-def client(phone: Phone, keys: Keys, tmp_path: Path) -> httpx.Client:
+def client(device: FakeBrowserDevice, keys: Keys, tmp_path: Path) -> httpx.Client:
+    runner = FakeRunner(device, boot=Running({}))
+    runner.start(SESSION_ID, {})
     app = Starlette(
         routes=list(
             routes(
-                OnePhone(phone),
+                runner,
                 keys,
                 directory=lambda _session_id: tmp_path,
                 note=lambda *_reported: None,
@@ -115,9 +59,9 @@ def client(phone: Phone, keys: Keys, tmp_path: Path) -> httpx.Client:
         (
             "launch",
             {"applicationId": "notes", "arguments": ["-a", 1]},
-            ("launch", "notes", ["-a", "1"]),
+            ("launch", "notes", "-a", "1"),
         ),
-        ("launch", {"applicationId": "notes"}, ("launch", "notes", [])),
+        ("launch", {"applicationId": "notes"}, ("launch", "notes")),
         ("open-url", {"url": "notes://7"}, ("open_url", "notes://7", None)),
         (
             "open-url",
@@ -130,13 +74,13 @@ def client(phone: Phone, keys: Keys, tmp_path: Path) -> httpx.Client:
 )
 def test_posted_commands_reach_the_device(
     client: httpx.Client,
-    phone: Phone,
+    device: FakeBrowserDevice,
     path: str,
     body: dict[str, Any],
     asked: tuple[Any, ...],
 ) -> None:
     assert client.post(path, json=body).json() == {}
-    assert phone.asked == [asked]
+    assert device.calls == [asked]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +105,7 @@ def test_the_screenshot_is_returned_unchanged(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("application_id", "done"), [("running", True), ("other", False)]
+    ("application_id", "done"), [("org.example.notes", True), ("other", False)]
 )
 def test_terminating_an_app_reports_whether_it_was_running(
     client: httpx.Client, application_id: str, *, done: bool
@@ -172,7 +116,7 @@ def test_terminating_an_app_reports_whether_it_was_running(
 
 
 def test_a_directory_is_installed_under_the_given_id(
-    client: httpx.Client, phone: Phone, tmp_path: Path
+    client: httpx.Client, device: FakeBrowserDevice, tmp_path: Path
 ) -> None:
     (tmp_path / "index.html").write_text("<p>Hello")
     asked = {"app": tmp_path.as_uri(), "applicationId": "org.example.notes"}
@@ -182,7 +126,7 @@ def test_a_directory_is_installed_under_the_given_id(
     there = {"applicationId": "org.example.notes"}
     assert first == {"installed": {**there, "isClear": False}}
     assert again == {"installed": {**there, "isClear": True}}
-    assert [app.path for app in phone.installed] == [tmp_path, tmp_path]
+    assert [app.path for app in device.builds] == [tmp_path, tmp_path]
 
 
 def test_a_missing_app_is_refused_with_the_reason(

@@ -9,12 +9,12 @@ from starlette.types import Message
 
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.spec import SESSIONS_PATH
-from tests.service.world import (
+from tests.fakes.local_service import (
     APP_ID,
     BOOT_SECONDS,
     TOKEN,
     UNKNOWN_ID,
-    World,
+    InProcessService,
     data,
     error,
 )
@@ -57,10 +57,10 @@ REFUSED = [
 ]
 
 
-def statuses(world: World, count: int) -> list[int]:
+def statuses(service: InProcessService, count: int) -> list[int]:
     """Return the statuses of so many requests for a session."""
-    session_id = next(iter(world.sessions)).id
-    return [world.get(session_id).status_code for _ in range(count)]
+    session_id = next(iter(service.sessions)).id
+    return [service.get(session_id).status_code for _ in range(count)]
 
 
 def path(session_id: str, operation: str) -> tuple[str, str]:
@@ -72,7 +72,9 @@ def path(session_id: str, operation: str) -> tuple[str, str]:
     }[operation]
 
 
-def messages(world: World, method: str, path: str, body: bytes) -> list[Message]:
+def messages(
+    service: InProcessService, method: str, path: str, body: bytes
+) -> list[Message]:
     """Return what the application sends before the connection is lost."""
     sent: list[Message] = []
 
@@ -96,7 +98,7 @@ def messages(world: World, method: str, path: str, body: bytes) -> list[Message]
     }
 
     async def exchange() -> None:
-        await world.app(scope, receive, send)
+        await service.app(scope, receive, send)
 
     with pytest.raises(ConnectionLostError):
         asyncio.run(exchange())
@@ -114,37 +116,42 @@ def messages(world: World, method: str, path: str, body: bytes) -> list[Message]
     ],
 )
 def test_a_fault_affects_a_number_of_requests_after_skipping_some(
-    world: World, times: int | None, skip: int, expected: list[int]
+    service: InProcessService, times: int | None, skip: int, expected: list[int]
 ) -> None:
-    world.created()
-    world.fault("get", "reply", status=503, times=times, skip=skip)
+    service.created()
+    service.fault("get", "reply", status=503, times=times, skip=skip)
 
-    assert statuses(world, 4) == expected
-
-
-def test_faults_of_one_operation_take_effect_in_order(world: World) -> None:
-    world.created()
-    world.fault("get", "reply", status=500)
-    world.fault("get", "reply", status=502)
-
-    assert statuses(world, 3) == [500, 502, 200]
+    assert statuses(service, 4) == expected
 
 
-def test_a_fault_affects_its_own_operation_only(world: World) -> None:
-    world.fault("stop", "reply", status=500)
-    session_id = world.created()
+def test_faults_of_one_operation_take_effect_in_order(
+    service: InProcessService,
+) -> None:
+    service.created()
+    service.fault("get", "reply", status=500)
+    service.fault("get", "reply", status=502)
 
-    assert (world.get(session_id).status_code, world.stop(session_id).status_code) == (
+    assert statuses(service, 3) == [500, 502, 200]
+
+
+def test_a_fault_affects_its_own_operation_only(service: InProcessService) -> None:
+    service.fault("stop", "reply", status=500)
+    session_id = service.created()
+
+    assert (
+        service.get(session_id).status_code,
+        service.stop(session_id).status_code,
+    ) == (
         200,
         500,
     )
 
 
-def test_a_slow_response_is_delayed(world: World) -> None:
-    world.fault("create", "delay", seconds=7.5)
+def test_a_slow_response_is_delayed(service: InProcessService) -> None:
+    service.fault("create", "delay", seconds=7.5)
 
-    assert world.create().status_code == 200
-    assert world.clock.slept == [7.5]
+    assert service.create().status_code == 200
+    assert service.clock.slept == [7.5]
 
 
 @pytest.mark.parametrize(
@@ -157,29 +164,31 @@ def test_a_slow_response_is_delayed(world: World) -> None:
     ],
 )
 def test_a_connection_is_lost_before_or_after_a_session_was_created(
-    world: World, effect: str, sessions: int
+    service: InProcessService, effect: str, sessions: int
 ) -> None:
-    world.fault("create", effect)
+    service.fault("create", effect)
     with pytest.raises(ConnectionLostError) as lost:
-        world.create()
+        service.create()
 
     assert lost.value.reset is effect.startswith("reset")
-    assert len(list(world.sessions)) == sessions
+    assert len(list(service.sessions)) == sessions
 
 
-def test_a_stop_with_a_lost_response_has_stopped_the_session(world: World) -> None:
-    session_id = world.created()
-    world.fault("stop", "lose-answer")
+def test_a_stop_with_a_lost_response_has_stopped_the_session(
+    service: InProcessService,
+) -> None:
+    session_id = service.created()
+    service.fault("stop", "lose-answer")
     with pytest.raises(ConnectionLostError):
-        world.stop(session_id)
+        service.stop(session_id)
 
-    assert data(world.get(session_id))["status"] == "stopped"
+    assert data(service.get(session_id))["status"] == "stopped"
 
 
-def test_half_of_a_truncated_response_arrives(world: World) -> None:
-    world.fault("create", "truncate")
+def test_half_of_a_truncated_response_arrives(service: InProcessService) -> None:
+    service.fault("create", "truncate")
     started, half = messages(
-        world,
+        service,
         "POST",
         SESSIONS_PATH,
         json.dumps({"appId": APP_ID, "platform": "ios"}).encode(),
@@ -196,9 +205,9 @@ def test_half_of_a_truncated_response_arrives(world: World) -> None:
     [({}, 0), ({"carried_out": False}, 0), ({"carried_out": True}, 1)],
 )
 def test_any_response_can_replace_the_real_one(
-    world: World, more: dict[str, Any], sessions: int
+    service: InProcessService, more: dict[str, Any], sessions: int
 ) -> None:
-    world.fault(
+    service.fault(
         "create",
         "reply",
         status=429,
@@ -206,29 +215,31 @@ def test_any_response_can_replace_the_real_one(
         headers={"Content-Type": "text/html", "Retry-After": "30"},
         **more,
     )
-    reply = world.create()
+    reply = service.create()
 
     assert (reply.status_code, reply.text) == (429, "<html>slow down</html>")
     assert (reply.headers["Content-Type"], reply.headers["Retry-After"]) == (
         "text/html",
         "30",
     )
-    assert len(list(world.sessions)) == sessions
+    assert len(list(service.sessions)) == sessions
 
 
-def test_fields_of_a_response_can_be_changed_and_added(world: World) -> None:
-    session_id = world.created()
-    world.fault("get", "change", fields={"status": "dreaming", "colour": "red"})
-    changed, unchanged = data(world.get(session_id)), data(world.get(session_id))
+def test_fields_of_a_response_can_be_changed_and_added(
+    service: InProcessService,
+) -> None:
+    session_id = service.created()
+    service.fault("get", "change", fields={"status": "dreaming", "colour": "red"})
+    changed, unchanged = data(service.get(session_id)), data(service.get(session_id))
 
     assert changed == {**unchanged, "status": "dreaming", "colour": "red"}
 
 
-def test_a_changed_response_keeps_its_headers(world: World) -> None:
-    session_id = world.created()
-    plain = world.get(session_id)
-    world.fault("get", "change", fields={"colour": "red"})
-    changed = world.get(session_id)
+def test_a_changed_response_keeps_its_headers(service: InProcessService) -> None:
+    session_id = service.created()
+    plain = service.get(session_id)
+    service.fault("get", "change", fields={"colour": "red"})
+    changed = service.get(session_id)
 
     assert {**changed.headers, "content-length": ""} == {
         **plain.headers,
@@ -236,46 +247,48 @@ def test_a_changed_response_keeps_its_headers(world: World) -> None:
     }
 
 
-def test_a_refusal_has_no_fields_to_change(world: World) -> None:
-    world.fault("get", "change", fields={"status": "dreaming"})
+def test_a_refusal_has_no_fields_to_change(service: InProcessService) -> None:
+    service.fault("get", "change", fields={"status": "dreaming"})
 
-    assert error(world.get(UNKNOWN_ID))["code"] == "NOT_FOUND"
+    assert error(service.get(UNKNOWN_ID))["code"] == "NOT_FOUND"
 
 
 @pytest.mark.parametrize("operation", ["get", "stop"])
-def test_a_session_expires_before_a_request(world: World, operation: str) -> None:
-    session_id = world.created()
-    world.clock.now += BOOT_SECONDS
-    world.sessions.sweep()
-    world.fault(operation, "expire")
-    session = data(world.send(*path(session_id, operation)))
+def test_a_session_expires_before_a_request(
+    service: InProcessService, operation: str
+) -> None:
+    session_id = service.created()
+    service.clock.now += BOOT_SECONDS
+    service.sessions.sweep()
+    service.fault(operation, "expire")
+    session = data(service.send(*path(session_id, operation)))
 
     assert session["status"] == "stopped"
-    assert next(iter(world.sessions)).reason == "limit reached early, by a test"
+    assert next(iter(service.sessions)).reason == "limit reached early, by a test"
 
 
-def test_a_device_boots_late(world: World) -> None:
-    world.fault("boot", "delay", seconds=BOOT_SECONDS + 5)
-    session_id = world.created()
-    world.clock.now += BOOT_SECONDS + 4
+def test_a_device_boots_late(service: InProcessService) -> None:
+    service.fault("boot", "delay", seconds=BOOT_SECONDS + 5)
+    session_id = service.created()
+    service.clock.now += BOOT_SECONDS + 4
 
-    assert data(world.get(session_id))["status"] == "new"
+    assert data(service.get(session_id))["status"] == "new"
 
-    world.clock.now += 1
+    service.clock.now += 1
 
-    assert data(world.get(session_id))["status"] == "in-progress"
+    assert data(service.get(session_id))["status"] == "in-progress"
 
 
-def test_a_device_does_not_boot(world: World) -> None:
-    world.fault("boot", "fail", seconds=3, reason="no device booted")
-    session_id = world.created()
+def test_a_device_does_not_boot(service: InProcessService) -> None:
+    service.fault("boot", "fail", seconds=3, reason="no device booted")
+    session_id = service.created()
 
-    assert data(world.get(session_id))["status"] == "new"
+    assert data(service.get(session_id))["status"] == "new"
 
-    world.clock.now += 3
+    service.clock.now += 3
 
-    assert data(world.get(session_id))["status"] == "errored"
-    assert world.listed("sessions") == [
+    assert data(service.get(session_id))["status"] == "errored"
+    assert service.listed("sessions") == [
         {
             "id": session_id,
             "name": None,
@@ -285,65 +298,69 @@ def test_a_device_does_not_boot(world: World) -> None:
     ]
 
 
-def test_the_next_device_boots_again(world: World) -> None:
-    world.fault("boot", "fail")
-    failing, booting = world.created(), world.created()
-    world.clock.now += BOOT_SECONDS
+def test_the_next_device_boots_again(service: InProcessService) -> None:
+    service.fault("boot", "fail")
+    failing, booting = service.created(), service.created()
+    service.clock.now += BOOT_SECONDS
 
-    assert [data(world.get(one))["status"] for one in (failing, booting)] == [
+    assert [data(service.get(one))["status"] for one in (failing, booting)] == [
         "errored",
         "in-progress",
     ]
 
 
-def test_a_simulated_controller_can_be_dead_for_a_while(world: World) -> None:
-    health = f"/simulated/{world.created()}/health"
-    world.fault("controller", "dead", skip=1)
-    replies = [world.send("GET", health, token=None) for _ in range(3)]
+def test_a_simulated_controller_can_be_dead_for_a_while(
+    service: InProcessService,
+) -> None:
+    health = f"/simulated/{service.created()}/health"
+    service.fault("controller", "dead", skip=1)
+    replies = [service.send("GET", health, token=None) for _ in range(3)]
 
     assert [reply.status_code for reply in replies] == [200, 502, 200]
     assert replies[1].headers["content-type"] == "text/html"
     assert "<h1>502 Bad Gateway</h1>" in replies[1].text
-    assert [seen["operation"] for seen in world.listed("requests")] == ["create"]
+    assert [seen["operation"] for seen in service.listed("requests")] == ["create"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, BOOT_SECONDS])
 def test_a_session_can_be_made_to_fail_at_any_time(
-    world: World, seconds: float
+    service: InProcessService, seconds: float
 ) -> None:
-    session_id = world.created()
-    world.clock.now += seconds
-    world.sessions.sweep()
-    world.send(
+    session_id = service.created()
+    service.clock.now += seconds
+    service.sessions.sweep()
+    service.send(
         "POST", f"/testing/sessions/{session_id}/fail", json={"reason": "tunnel gone"}
     )
-    session = data(world.get(session_id))
+    session = data(service.get(session_id))
 
     assert (session["status"], session["remoteConfig"]) == ("errored", None)
-    assert world.listed("sessions")[0]["reason"] == "tunnel gone"
+    assert service.listed("sessions")[0]["reason"] == "tunnel gone"
 
 
-def test_a_session_can_be_made_to_reach_its_limit_at_any_time(world: World) -> None:
-    session_id = world.created()
-    world.send("POST", f"/testing/sessions/{session_id}/expire")
+def test_a_session_can_be_made_to_reach_its_limit_at_any_time(
+    service: InProcessService,
+) -> None:
+    session_id = service.created()
+    service.send("POST", f"/testing/sessions/{session_id}/expire")
 
-    assert data(world.get(session_id))["status"] == "stopped"
+    assert data(service.get(session_id))["status"] == "stopped"
 
 
-def test_a_token_can_be_added_as_when_it_is_rotated(world: World) -> None:
-    session_id = world.created()
-    world.send("POST", "/testing/tokens", json={"token": "rotated"})
+def test_a_token_can_be_added_as_when_it_is_rotated(service: InProcessService) -> None:
+    session_id = service.created()
+    service.send("POST", "/testing/tokens", json={"token": "rotated"})
 
     assert (
-        world.send(
+        service.send(
             "POST", f"/v2/device-run-sessions/{session_id}/stop", token="rotated"
         ).status_code
         == 200
     )
 
-    world.send("POST", "/testing/reset")
+    service.send("POST", "/testing/reset")
     assert (
-        world.send(
+        service.send(
             "GET", f"/v2/device-run-sessions/{session_id}", token="rotated"
         ).status_code
         == 401
@@ -351,13 +368,15 @@ def test_a_token_can_be_added_as_when_it_is_rotated(world: World) -> None:
 
 
 def test_an_added_token_of_another_account_may_not_use_its_sessions(
-    world: World,
+    service: InProcessService,
 ) -> None:
-    session_id = world.created()
-    world.send("POST", "/testing/tokens", json={"token": "theirs", "is_foreign": True})
+    session_id = service.created()
+    service.send(
+        "POST", "/testing/tokens", json={"token": "theirs", "is_foreign": True}
+    )
 
     assert (
-        world.send(
+        service.send(
             "POST", f"/v2/device-run-sessions/{session_id}/stop", token="theirs"
         ).status_code
         == 403
@@ -368,28 +387,30 @@ def test_an_added_token_of_another_account_may_not_use_its_sessions(
     "body", [{}, {"token": " "}, {"token": 1}, {"token": "a", "is_foreign": "no"}]
 )
 def test_an_invalid_token_cannot_be_added(
-    world: World, body: dict[str, object]
+    service: InProcessService, body: dict[str, object]
 ) -> None:
-    assert world.send("POST", "/testing/tokens", json=body).status_code == 400
+    assert service.send("POST", "/testing/tokens", json=body).status_code == 400
 
 
 @pytest.mark.parametrize("route", [f"{UNKNOWN_ID}/expire", f"{UNKNOWN_ID}/explode"])
-def test_nothing_happens_to_an_unknown_session(world: World, route: str) -> None:
-    assert world.send("POST", f"/testing/sessions/{route}").status_code == 404
+def test_nothing_happens_to_an_unknown_session(
+    service: InProcessService, route: str
+) -> None:
+    assert service.send("POST", f"/testing/sessions/{route}").status_code == 404
 
 
 def test_every_request_is_listed_in_its_order_with_its_session_and_status(
-    world: World,
+    service: InProcessService,
 ) -> None:
-    world.fault("stop", "lose-answer")
-    session_id = world.created()
-    world.get(UNKNOWN_ID)
+    service.fault("stop", "lose-answer")
+    session_id = service.created()
+    service.get(UNKNOWN_ID)
     with pytest.raises(ConnectionLostError):
-        world.stop(session_id)
-    world.send("GET", f"/sessions/{session_id}", token=None)
-    world.get(session_id)
+        service.stop(session_id)
+    service.send("GET", f"/sessions/{session_id}", token=None)
+    service.get(session_id)
 
-    assert world.listed("requests") == [
+    assert service.listed("requests") == [
         {"operation": "create", "session": None, "status": 200},
         {"operation": "get", "session": UNKNOWN_ID, "status": 404},
         {"operation": "stop", "session": session_id, "status": None},
@@ -397,25 +418,29 @@ def test_every_request_is_listed_in_its_order_with_its_session_and_status(
     ]
 
 
-def test_the_list_of_sessions_is_current(world: World) -> None:
-    world.created()
-    world.clock.now += BOOT_SECONDS
+def test_the_list_of_sessions_is_current(service: InProcessService) -> None:
+    service.created()
+    service.clock.now += BOOT_SECONDS
 
-    assert world.listed("sessions")[0]["status"] == "in-progress"
+    assert service.listed("sessions")[0]["status"] == "in-progress"
 
 
-def test_a_reset_removes_the_faults_and_forgets_the_requests(world: World) -> None:
-    world.fault("create", "reply", times=None)
-    world.create()
-    world.send("POST", "/testing/reset")
+def test_a_reset_removes_the_faults_and_forgets_the_requests(
+    service: InProcessService,
+) -> None:
+    service.fault("create", "reply", times=None)
+    service.create()
+    service.send("POST", "/testing/reset")
 
-    assert world.listed("requests") == []
-    assert world.create().status_code == 200
+    assert service.listed("requests") == []
+    assert service.create().status_code == 200
 
 
 @pytest.mark.parametrize(("fault", "said"), REFUSED)
-def test_an_invalid_fault_is_refused(world: World, fault: Any, said: str) -> None:
-    reply = world.send("POST", "/testing/faults", json=fault)
+def test_an_invalid_fault_is_refused(
+    service: InProcessService, fault: Any, said: str
+) -> None:
+    reply = service.send("POST", "/testing/faults", json=fault)
 
     assert reply.status_code == 400
     assert said in error(reply)["message"]
@@ -433,10 +458,10 @@ def test_an_invalid_fault_is_refused(world: World, fault: Any, said: str) -> Non
 )
 @pytest.mark.parametrize(("token", "status"), [(None, 400), ("wrong", 401)])
 def test_the_test_interface_needs_a_token_too(
-    world: World, method: str, route: str, token: str | None, status: int
+    service: InProcessService, method: str, route: str, token: str | None, status: int
 ) -> None:
-    assert world.send(method, f"/testing/{route}", token=token).status_code == status
+    assert service.send(method, f"/testing/{route}", token=token).status_code == status
 
 
-def test_the_token_of_the_tests_is_valid(world: World) -> None:
-    assert world.send("GET", "/testing/requests", token=TOKEN).status_code == 200
+def test_the_token_of_the_tests_is_valid(service: InProcessService) -> None:
+    assert service.send("GET", "/testing/requests", token=TOKEN).status_code == 200

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import socket
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 from tempfile import TemporaryDirectory
@@ -16,17 +15,16 @@ import pytest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 
-from pytest_device.errors import ControllerError
 from pytest_device.service import gateway
 from pytest_device.service.devices.base import AppState, Tools
-from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.program import Program
 from pytest_device.service.replies import RefusalError
-from pytest_device.service.runners.base import GONE, Record, Runner, Running
+from pytest_device.service.runners.base import Running
 from pytest_device.service.runners.controller import Controller
+from tests.fakes.devices import FakeBrowserDevice, FakeDevice, FakeRunner
 from tests.fakes.http_server import Handler, running
 from tests.service.programs.alive import eventually
 
@@ -113,52 +111,20 @@ def listener(directory: Path) -> Iterator[Path]:
         yield directory / "controller"
 
 
-@dataclass
-class Phone(Chromium):
-    """A device that records its actions."""
+class GatewayHarness:
+    """The gateway in this process, in front of one controller, of a session with the ID ``ID``."""
 
-    tools: Tools
-    done: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])
-
-    async def address(self) -> str:
-        return SHOWN
-
-    async def apps(self) -> Mapping[str, AppState]:
-        return {"com.example.notes": AppState.FOREGROUND}
-
-    async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        self.done.append(("launch", application_id, *arguments))
-
-    async def open_url(self, url: str, application_id: str | None = None) -> None:
-        if url.startswith("broken:"):
-            raise ControllerError("no app here opens broken:")
-        self.done.append(("open", url, application_id))
-
-    async def terminate(self, application_id: str) -> bool:
-        self.done.append(("terminate", application_id))
-        return True
-
-    async def clear(self, application_id: str | None = None) -> None:
-        self.done.append(("clear", application_id))
-
-
-class Stage:
-    """The gateway in this process, in front of the only controller."""
-
-    def __init__(self, listener: Path, phone: Phone | None = None) -> None:
+    def __init__(self, listener: Path, device: FakeDevice | None = None) -> None:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
-        self.phone = phone
+        self.device = device
+        self.runner = FakeRunner(device, boot=Running({}))
+        self.runner.start(ID, {})
         program = Program(
             "agent-device", cast("Any", None), OutputTail(), cast("Any", None)
         )
-        device, controller = phone, Controller(program, {}, listener, TOKEN)
-        self.programs = Record(
-            ID, {}, boot=Running({}), device=device, controller=controller
-        )
-
-    def record(self, session_id: str) -> Record:
-        return self.programs if session_id == ID else Record(session_id, {}, boot=GONE)
+        self.programs = self.runner.record(ID)
+        self.programs.controller = Controller(program, {}, listener, TOKEN)
 
     def ask(
         self, method: str, path: str = "", url: str | None = None, **more: Any
@@ -166,7 +132,7 @@ class Stage:
         async def exchange() -> httpx.Response:
             async with gateway.connections() as opened:
                 app = Starlette(
-                    routes=gateway.routes(cast("Runner", self), self.keys, opened),
+                    routes=gateway.routes(self.runner, self.keys, opened),
                     exception_handlers={RefusalError: _refused},
                 )
                 transport = httpx.ASGITransport(app)
@@ -205,23 +171,28 @@ async def _refused(_request: object, error: Exception) -> JSONResponse:
 
 
 @pytest.fixture
-def stage(listener: Path) -> Stage:
-    return Stage(listener)
+def harness(listener: Path) -> GatewayHarness:
+    return GatewayHarness(listener)
 
 
 @pytest.fixture
-def browser(listener: Path) -> Stage:
+def browser(listener: Path) -> GatewayHarness:
     """The gateway of a browser device."""
-    return Stage(listener, Phone(Tools({}, debugging_port=1)))
+    return GatewayHarness(
+        listener,
+        FakeBrowserDevice(
+            states={"com.example.notes": AppState.FOREGROUND}, shown=SHOWN
+        ),
+    )
 
 
-def done(stage: Stage) -> list[Sequence[Any]]:
-    assert stage.phone
-    return stage.phone.done
+def done(harness: GatewayHarness) -> list[tuple[object, ...]]:
+    assert harness.device
+    return harness.device.calls
 
 
-def test_request_and_response_are_forwarded_unchanged(stage: Stage) -> None:
-    reply = stage.ask(
+def test_request_and_response_are_forwarded_unchanged(harness: GatewayHarness) -> None:
+    reply = harness.ask(
         "POST",
         "/tools/des%2Fcribe?x=a%20b",
         content=b"a body",
@@ -240,8 +211,8 @@ def test_request_and_response_are_forwarded_unchanged(stage: Stage) -> None:
     assert "te" not in headers
 
 
-def test_the_program_sees_its_own_host_name(stage: Stage) -> None:
-    headers = stage.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()[
+def test_the_program_sees_its_own_host_name(harness: GatewayHarness) -> None:
+    headers = harness.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()[
         "headers"
     ]
 
@@ -250,39 +221,40 @@ def test_the_program_sees_its_own_host_name(stage: Stage) -> None:
     ] == "127.0.0.1"
 
 
-def test_a_body_of_unknown_length_is_forwarded(stage: Stage) -> None:
+def test_a_body_of_unknown_length_is_forwarded(harness: GatewayHarness) -> None:
     async def parts() -> Any:
         yield b"in "
         yield b"parts"
 
-    reply = stage.ask("POST", "/x", content=parts())
+    reply = harness.ask("POST", "/x", content=parts())
 
     assert reply.json()["body"] == "in parts"
 
 
-def test_a_redirect_is_returned_and_not_followed(stage: Stage) -> None:
-    assert stage.ask("GET", "/moved").status_code == 302
+def test_a_redirect_is_returned_and_not_followed(harness: GatewayHarness) -> None:
+    assert harness.ask("GET", "/moved").status_code == 302
 
 
 @pytest.mark.parametrize(
     "path", ["/controllers/{id}/wrong/health", "/controllers/unknown/{key}/health"]
 )
 def test_a_wrong_key_and_an_ended_session_are_not_found(
-    stage: Stage, path: str
+    harness: GatewayHarness, path: str
 ) -> None:
-    key = stage.url.rpartition("/")[2]
+    key = harness.url.rpartition("/")[2]
 
-    reply = stage.ask("GET", url=BASE + path.format(id=ID, key=key))
+    reply = harness.ask("GET", url=BASE + path.format(id=ID, key=key))
 
     assert reply.status_code == 404
     assert "its session may have ended" in reply.json()["errors"][0]["message"]
 
 
-def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
-    key = stage.keys.url("preview", ID).rpartition("/")[2]
+def test_the_key_of_another_purpose_opens_nothing(harness: GatewayHarness) -> None:
+    key = harness.keys.url("preview", ID).rpartition("/")[2]
 
     assert (
-        stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
+        harness.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code
+        == 404
     )
 
 
@@ -366,10 +338,10 @@ def test_connections_to_the_program_of_an_ended_session_are_closed(
         asyncio.run(scenario())
 
 
-def test_an_unresponsive_program_is_a_bad_gateway_error_that_names_it(
+def test_an_unresponsive_program_is_a_bad_harnesserror_that_names_it(
     tmp_path: Path,
 ) -> None:
-    reply = Stage(tmp_path / "gone").ask("POST", "/rpc", json={})
+    reply = GatewayHarness(tmp_path / "gone").ask("POST", "/rpc", json={})
 
     assert reply.status_code == 502
     assert (
@@ -378,19 +350,23 @@ def test_an_unresponsive_program_is_a_bad_gateway_error_that_names_it(
     )
 
 
-def test_commands_count_as_use_but_health_checks_do_not(stage: Stage) -> None:
-    stage.ask("GET", "/health")
-    stage.ask("GET", "/tools")
-    assert stage.programs.last_activity is None
+def test_commands_count_as_use_but_health_checks_do_not(
+    harness: GatewayHarness,
+) -> None:
+    harness.ask("GET", "/health")
+    harness.ask("GET", "/tools")
+    assert harness.programs.last_activity is None
 
-    stage.ask("POST", "/tools/describe")
-    used = stage.programs.last_activity
+    harness.ask("POST", "/tools/describe")
+    used = harness.programs.last_activity
     assert used is not None
-    assert stage.programs.last_activity == used  # and nothing is under way any more
+    assert harness.programs.last_activity == used  # and nothing is under way any more
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_a_phone_is_a_web_browser_to_the_daemon(browser: Stage, platform: str) -> None:
+def test_a_phone_is_a_web_browser_to_the_daemon(
+    browser: GatewayHarness, platform: str
+) -> None:
     got = browser.rpc(
         "snapshot", platform=platform, target="mobile", snapshotInteractiveOnly=True
     )
@@ -398,7 +374,7 @@ def test_a_phone_is_a_web_browser_to_the_daemon(browser: Stage, platform: str) -
     assert got["flags"] == {"platform": "web", "snapshotInteractiveOnly": True}
 
 
-def test_steps_of_a_batch_are_translated_too(browser: Stage) -> None:
+def test_steps_of_a_batch_are_translated_too(browser: GatewayHarness) -> None:
     steps = [
         {"command": "snapshot", "flags": {"platform": "ios"}},
         {"platform": ["ios"]},
@@ -413,51 +389,55 @@ def test_steps_of_a_batch_are_translated_too(browser: Stage) -> None:
     ]
 
 
-def test_an_app_is_launched_and_the_daemon_gets_its_url(browser: Stage) -> None:
+def test_an_app_is_launched_and_the_daemon_gets_its_url(
+    browser: GatewayHarness,
+) -> None:
     got = browser.rpc("open", "com.example.notes", launchArgs=["-x", "1"])
 
     assert done(browser) == [("launch", "com.example.notes", "-x", "1")]
     assert (got["positionals"], got["flags"]) == ([SHOWN], {"platform": "web"})
 
 
-def test_a_relaunched_app_is_terminated_first(browser: Stage) -> None:
+def test_a_relaunched_app_is_terminated_first(browser: GatewayHarness) -> None:
     got = browser.rpc("open", "com.example.notes", "notes://list", relaunch=True)
 
     assert got["flags"] == {"platform": "web"}
     assert done(browser) == [
         ("terminate", "com.example.notes"),
         ("launch", "com.example.notes"),
-        ("open", "notes://list", "com.example.notes"),
+        ("open_url", "notes://list", "com.example.notes"),
     ]
 
 
 @pytest.mark.parametrize("url", ["notes://item/3", "https://example.com/"])
-def test_a_url_is_opened_by_the_device(browser: Stage, url: str) -> None:
+def test_a_url_is_opened_by_the_device(browser: GatewayHarness, url: str) -> None:
     assert browser.rpc("open", url)["positionals"] == [SHOWN]
-    assert done(browser) == [("open", url, None)]
+    assert done(browser) == [("open_url", url, None)]
 
 
-def test_the_device_clears_an_apps_state_instead_of_the_daemon(browser: Stage) -> None:
+def test_the_device_clears_an_apps_state_instead_of_the_daemon(
+    browser: GatewayHarness,
+) -> None:
     answer = browser.rpc("settings", "clear-app-state", "com.example.notes")
 
     assert done(browser) == [("clear", "com.example.notes")]
     assert (answer["id"], answer["result"]["ok"]) == (7, True)
 
 
-def test_a_push_message_is_refused_with_the_fix(browser: Stage) -> None:
+def test_a_push_message_is_refused_with_the_fix(browser: GatewayHarness) -> None:
     answer = browser.rpc("push", "com.example.notes", "{}")
 
     assert "in Appium sessions only" in answer["error"]["message"]
     assert done(browser) == []
 
 
-def test_a_test_run_of_scripts_is_refused_with_the_fix(browser: Stage) -> None:
+def test_a_test_run_of_scripts_is_refused_with_the_fix(browser: GatewayHarness) -> None:
     answer = browser.rpc("test", "login.ad")
 
     assert "replay each one" in answer["error"]["message"]
 
 
-def test_closing_an_app_terminates_it(browser: Stage) -> None:
+def test_closing_an_app_terminates_it(browser: GatewayHarness) -> None:
     assert browser.rpc("close", "com.example.notes")["positionals"] == []
     assert done(browser) == [("terminate", "com.example.notes")]
 
@@ -470,7 +450,7 @@ def test_closing_an_app_terminates_it(browser: Stage) -> None:
     ],
 )
 def test_a_refusal_by_the_device_has_the_daemons_form(
-    browser: Stage, target: str, why: str
+    browser: GatewayHarness, target: str, why: str
 ) -> None:
     error = browser.rpc("open", target)["error"]
 
@@ -479,7 +459,7 @@ def test_a_refusal_by_the_device_has_the_daemons_form(
 
 
 def test_without_the_token_the_request_is_forwarded_untranslated(
-    browser: Stage,
+    browser: GatewayHarness,
 ) -> None:
     got = browser.rpc("open", "com.example.notes", token="wrong", platform="ios")
 
@@ -494,7 +474,9 @@ def test_without_the_token_the_request_is_forwarded_untranslated(
     "body",
     [b"no json", b"[]", b'{"params": 1}', b'{"params": {"flags": 1}}', b"[" * 100_000],
 )
-def test_an_invalid_request_is_left_to_the_daemon(browser: Stage, body: bytes) -> None:
+def test_an_invalid_request_is_left_to_the_daemon(
+    browser: GatewayHarness, body: bytes
+) -> None:
     reply = browser.ask(
         "POST", "/rpc", content=body, headers={"Authorization": f"Bearer {TOKEN}"}
     )
@@ -503,9 +485,9 @@ def test_an_invalid_request_is_left_to_the_daemon(browser: Stage, body: bytes) -
 
 
 def test_for_a_real_phone_nothing_is_translated(listener: Path) -> None:
-    stage = Stage(listener, Phone(Tools({})))
+    harness = GatewayHarness(listener, FakeBrowserDevice(tools=Tools({})))
 
-    got = stage.rpc("open", "com.example.notes", platform="ios")
+    got = harness.rpc("open", "com.example.notes", platform="ios")
 
     assert (got["positionals"], got["flags"]) == (
         ["com.example.notes"],
@@ -515,21 +497,21 @@ def test_for_a_real_phone_nothing_is_translated(listener: Path) -> None:
 
 @pytest.mark.parametrize("purpose", ["controllers", "appium"])
 def test_a_web_page_is_refused_even_with_the_key(
-    stage: Stage, purpose: Literal["controllers", "appium"]
+    harness: GatewayHarness, purpose: Literal["controllers", "appium"]
 ) -> None:
-    url = stage.keys.url(purpose, ID)
+    url = harness.keys.url(purpose, ID)
 
     assert (
-        stage.ask(
+        harness.ask(
             "POST", "/session", url=url, headers={"Origin": "https://page.example"}
         ).status_code
         == 403
     )
-    assert stage.ask("POST", "/session", url=url).status_code == 200
+    assert harness.ask("POST", "/session", url=url).status_code == 200
 
 
-def test_an_appium_client_understands_a_refusal(stage: Stage) -> None:
-    reply = stage.ask("GET", url=f"{BASE}/appium/{ID}/wrong/session/1/source")
+def test_an_appium_client_understands_a_refusal(harness: GatewayHarness) -> None:
+    reply = harness.ask("GET", url=f"{BASE}/appium/{ID}/wrong/session/1/source")
 
     assert reply.status_code == 404
     assert reply.json()["value"]["error"] == "invalid session id"
@@ -538,16 +520,16 @@ def test_an_appium_client_understands_a_refusal(stage: Stage) -> None:
 @pytest.mark.parametrize("capability", ["webSocketUrl", "appium:webSocketUrl"])
 @pytest.mark.parametrize("part", ["alwaysMatch", "appium:options"])
 def test_the_capability_for_webdriver_bidi_is_refused_on_every_device(
-    stage: Stage, capability: str, part: str
+    harness: GatewayHarness, capability: str, part: str
 ) -> None:
-    url = stage.keys.url("appium", ID)
+    url = harness.keys.url("appium", ID)
     bodies = [
         {"capabilities": {part: {"platformName": "Android", capability: value}}}
         for value in (True, False)
     ]
 
     refused, passed = (
-        stage.ask("POST", "/session", url=url, json=body) for body in bodies
+        harness.ask("POST", "/session", url=url, json=body) for body in bodies
     )
 
     assert refused.json()["value"]["error"] == "session not created"
@@ -557,14 +539,14 @@ def test_the_capability_for_webdriver_bidi_is_refused_on_every_device(
     assert json.loads(passed.json()["body"]) == bodies[1]
 
 
-def test_the_key_of_a_daemon_does_not_open_appium(stage: Stage) -> None:
-    key = stage.url.rpartition("/")[2]
+def test_the_key_of_a_daemon_does_not_open_appium(harness: GatewayHarness) -> None:
+    key = harness.url.rpartition("/")[2]
 
-    assert stage.ask("GET", url=f"{BASE}/appium/{ID}/{key}/status").status_code == 404
+    assert harness.ask("GET", url=f"{BASE}/appium/{ID}/{key}/status").status_code == 404
 
 
 def test_a_dead_appium_is_a_lost_connection(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "gone")
+    harness = GatewayHarness(tmp_path / "gone")
 
     with pytest.raises(ConnectionLostError):
-        stage.ask("POST", "/session", url=stage.keys.url("appium", ID))
+        harness.ask("POST", "/session", url=harness.keys.url("appium", ID))

@@ -13,8 +13,8 @@ import pytest
 from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import MAX_BODY_BYTES, MAX_TESTING_BODY_BYTES
 from pytest_device.spec import SESSIONS_PATH
-from tests.service.process import PATIENCE_SECONDS, Service, config, running
-from tests.service.world import ACCOUNTS, TOKEN, UNKNOWN_ID, data
+from tests.fakes.local_service import ACCOUNTS, TOKEN, UNKNOWN_ID, data
+from tests.service.process import PATIENCE_SECONDS, ServiceProcess, config, running
 
 ATTEMPTED_BYTES = 256 * 1024 * 1024
 BORNE_BYTES = 3 * MAX_TESTING_BODY_BYTES
@@ -28,13 +28,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def service(directory: Path) -> Iterator[Service]:
+def service(directory: Path) -> Iterator[ServiceProcess]:
     with running(config(directory)) as service:
         yield service
 
 
 def answer(
-    service: Service, head: str, part: bytes = b"", most: int = 0
+    service: ServiceProcess, head: str, part: bytes = b"", most: int = 0
 ) -> tuple[str, int]:
     """Send raw bytes, the part again and again until it is refused; return the answer and what was sent."""
     url, sent = httpx.URL(service.url), 0
@@ -73,7 +73,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize(("path", "length", "part"), ENDLESS)
 def test_an_endless_body_is_not_read(
-    service: Service, path: str, length: str, part: bytes
+    service: ServiceProcess, path: str, length: str, part: bytes
 ) -> None:
     before = psutil.Process(service.process.pid).memory_info().rss
 
@@ -88,7 +88,7 @@ def test_an_endless_body_is_not_read(
     assert service.create().status_code == 200
 
 
-def test_an_overlarge_body_is_refused_with_a_message(service: Service) -> None:
+def test_an_overlarge_body_is_refused_with_a_message(service: ServiceProcess) -> None:
     reply = service.http.post(
         SESSIONS_PATH, content=b" " * (MAX_BODY_BYTES + 1), headers=JSON
     )
@@ -97,7 +97,7 @@ def test_an_overlarge_body_is_refused_with_a_message(service: Service) -> None:
     assert str(MAX_BODY_BYTES) in reply.text
 
 
-def test_a_fault_can_be_larger_but_not_unlimited(service: Service) -> None:
+def test_a_fault_can_be_larger_but_not_unlimited(service: ServiceProcess) -> None:
     fault = {
         "operation": "stop",
         "effect": "reply",
@@ -114,7 +114,7 @@ def test_a_fault_can_be_larger_but_not_unlimited(service: Service) -> None:
     )
 
 
-def test_endless_headers_are_not_read(service: Service) -> None:
+def test_endless_headers_are_not_read(service: ServiceProcess) -> None:
     said, sent = answer(
         service,
         f"GET {SESSIONS_PATH}/{UNKNOWN_ID} HTTP/1.1\n",
@@ -148,14 +148,14 @@ PATHS = [
 @pytest.mark.parametrize("host", FOREIGN)
 @pytest.mark.parametrize("path", PATHS)
 def test_requests_for_a_foreign_host_are_refused(
-    service: Service, host: str, path: str
+    service: ServiceProcess, host: str, path: str
 ) -> None:
     said, _ = answer(service, head("GET", path, host=host))
 
     assert said.startswith("HTTP/1.1 421 ")
 
 
-def test_no_fault_applies_to_a_foreign_host(service: Service) -> None:
+def test_no_fault_applies_to_a_foreign_host(service: ServiceProcess) -> None:
     service.fault("get", "reply", status=200, body="planted", skip=0)
     foreign, _ = answer(service, head("GET", PATHS[0], host="evil.example"))
     own, _ = answer(service, head("GET", PATHS[0]))
@@ -172,7 +172,9 @@ def test_no_fault_applies_to_a_foreign_host(service: Service) -> None:
         "X: y",
     ],
 )
-def test_a_request_has_exactly_one_host_header(service: Service, headers: str) -> None:
+def test_a_request_has_exactly_one_host_header(
+    service: ServiceProcess, headers: str
+) -> None:
     said, _ = answer(service, f"GET {PATHS[0]} HTTP/1.1\n{headers}\n\n")
 
     assert said.startswith("HTTP/1.1 400 ")
@@ -194,7 +196,9 @@ def test_a_request_has_exactly_one_host_header(service: Service, headers: str) -
 @pytest.mark.parametrize(
     "page", [f"{SESSIONS_PATH}/", f"{SESSIONS_PATH}/{UNKNOWN_ID}/", "/sessions/", "/"]
 )
-def test_no_path_leads_to_a_file(service: Service, page: str, session_id: str) -> None:
+def test_no_path_leads_to_a_file(
+    service: ServiceProcess, page: str, session_id: str
+) -> None:
     said, _ = answer(service, head("GET", page + session_id))
 
     assert said.startswith(("HTTP/1.1 400 ", "HTTP/1.1 404 ", "HTTP/1.1 405 "))
@@ -202,7 +206,7 @@ def test_no_path_leads_to_a_file(service: Service, page: str, session_id: str) -
 
 
 def test_no_value_of_a_request_reaches_a_shell_or_a_file(
-    service: Service, directory: Path
+    service: ServiceProcess, directory: Path
 ) -> None:
     before = {path for path in directory.rglob("*") if path.is_file()}
     marker = directory / "marker"
@@ -237,11 +241,11 @@ def test_no_value_of_a_request_reaches_a_shell_or_a_file(
         "//x/y",
     ],
 )
-def test_an_archive_must_have_an_http_url(service: Service, url: str) -> None:
+def test_an_archive_must_have_an_http_url(service: ServiceProcess, url: str) -> None:
     assert service.create(applicationArchiveUrl=url).status_code == 400
 
 
-def test_no_name_can_forge_a_log_line(service: Service, directory: Path) -> None:
+def test_no_name_can_forge_a_log_line(service: ServiceProcess, directory: Path) -> None:
     service.create(name="a\r\n2026-01-01 ERROR forged\u2028\x1b[31m")
     lines = (directory / "service.log").read_text().split("\n")
 

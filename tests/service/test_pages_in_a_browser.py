@@ -1,6 +1,7 @@
 """The preview and the session page as a user sees them: in a real Chromium, by mouse and keyboard."""
 
 import json
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,17 +17,10 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device.auth import AuthRequest, fetch_discovery
 from pytest_device.auth.provider import Client, IdentityProvider
-from pytest_device.service.runners.base import LogEntry, Running
+from tests.fakes.devices import COLOURS, WIDTH
+from tests.fakes.local_service import UNKNOWN_ID, data
+from tests.service.pages import PATIENCE_SECONDS, ServedSession, browser, serving
 from tests.service.process import config, running
-from tests.service.stage import (
-    COLOURS,
-    PATIENCE_SECONDS,
-    WIDTH,
-    Stage,
-    browser,
-    on_stage,
-)
-from tests.service.world import UNKNOWN_ID, data
 from tests.waiting import eventually
 
 COLOUR = """
@@ -91,9 +85,9 @@ def look(chrome: Chrome) -> Iterator[Chrome]:
 
 
 @pytest.fixture
-def stage(look: Chrome) -> Iterator[Stage]:
-    with on_stage(maxDurationMinutes=40, maxIdleTimeMinutes=5) as stage:
-        yield stage
+def session(look: Chrome) -> Iterator[ServedSession]:
+    with serving(maxDurationMinutes=40, maxIdleTimeMinutes=5) as session:
+        yield session
         look.get("about:blank")
 
 
@@ -166,19 +160,21 @@ def window(
 
 
 def test_the_screenshot_appears_and_changes_with_the_screen(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    look.get(stage.preview)
+    look.get(session.preview)
     shows(look, 0)
-    stage.device.taps.append((0, 0))
+    session.device.taps.append((0, 0))
     shows(look, 1)
 
-    assert set(look.execute_script(FROM)) == {stage.base_url}
+    assert set(look.execute_script(FROM)) == {session.base_url}
     assert not complaints(look)
 
 
-def test_a_click_on_the_screenshot_is_a_tap_there(look: Chrome, stage: Stage) -> None:
-    look.get(stage.preview)
+def test_a_click_on_the_screenshot_is_a_tap_there(
+    look: Chrome, session: ServedSession
+) -> None:
+    look.get(session.preview)
     shows(look, 0)
     picture = by_id(look, "picture")
     width, height = picture.size["width"], picture.size["height"]
@@ -187,12 +183,12 @@ def test_a_click_on_the_screenshot_is_a_tap_there(look: Chrome, stage: Stage) ->
     ).click().perform()
     shows(look, 1)
 
-    assert stage.device.taps[0] == pytest.approx((0.75, 0.25), abs=0.01)
+    assert session.device.taps[0] == pytest.approx((0.75, 0.25), abs=0.01)
     says(look, "done", "from the left")
 
 
-def test_the_keyboard_taps_too(look: Chrome, stage: Stage) -> None:
-    look.get(stage.preview)
+def test_the_keyboard_taps_too(look: Chrome, session: ServedSession) -> None:
+    look.get(session.preview)
     shows(look, 0)
     press(look, Keys.TAB)
     assert focused(look) == "screen"
@@ -200,11 +196,11 @@ def test_the_keyboard_taps_too(look: Chrome, stage: Stage) -> None:
     press(look, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ENTER)
     shows(look, 1)
 
-    assert stage.device.taps == [(0.6, 0.45)]
+    assert session.device.taps == [(0.6, 0.45)]
 
 
-def test_the_keyboard_rotates_the_device(look: Chrome, stage: Stage) -> None:
-    look.get(stage.preview)
+def test_the_keyboard_rotates_the_device(look: Chrome, session: ServedSession) -> None:
+    look.get(session.preview)
     shows(look, 0)
     portrait, landscape = look.find_elements(By.CSS_SELECTOR, "[data-orientation]")
     assert portrait.get_attribute("aria-pressed") == "true"
@@ -213,28 +209,28 @@ def test_the_keyboard_rotates_the_device(look: Chrome, stage: Stage) -> None:
     press(look, Keys.SPACE)
     wait(look, lambda: landscape.get_attribute("aria-pressed") == "true")
 
-    assert stage.device.held == "LANDSCAPE"
+    assert session.device.held == "LANDSCAPE"
     assert portrait.get_attribute("aria-pressed") == "false"
 
 
-def test_a_refusal_by_the_device_is_shown(look: Chrome, stage: Stage) -> None:
-    look.get(stage.preview)
+def test_a_refusal_by_the_device_is_shown(look: Chrome, session: ServedSession) -> None:
+    look.get(session.preview)
     shows(look, 0)
-    stage.device.broken = "simctl cannot tap"
+    session.device.broken = "simctl cannot tap"
     by_id(look, "picture").click()
 
     says(look, "message", "Failed: simctl cannot tap.")
-    stage.device.broken = None
+    session.device.broken = None
     wait(look, lambda: "no picture" not in by_id(look, "message").text)
 
 
 def test_a_session_that_becomes_ready_shows_its_screen_without_a_reload(
     look: Chrome,
 ) -> None:
-    with on_stage(ready=False) as stage:
-        look.get(stage.preview)
+    with serving(ready=False) as session:
+        look.get(session.preview)
         says(look, "absence", "The device is starting")
-        stage.runner.boot = Running({})
+        session.boot({})
         shows(look, 0)
         assert look.title == "Ready · login works"
         assert not complaints(look)
@@ -242,56 +238,57 @@ def test_a_session_that_becomes_ready_shows_its_screen_without_a_reload(
 
 
 def test_until_the_first_screenshot_the_preview_shows_connecting(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    stage.device.broken = "the screen is not up"
-    look.get(stage.preview)
+    session.device.broken = "the screen is not up"
+    look.get(session.preview)
     says(look, "absence", "Connecting…")
-    stage.device.broken = None
+    session.device.broken = None
     shows(look, 0)
 
     assert not by_id(look, "absence").is_displayed()
 
 
-def test_a_button_copies_an_id(look: Chrome, stage: Stage) -> None:
+def test_a_button_copies_an_id(look: Chrome, session: ServedSession) -> None:
     look.execute_cdp_cmd(
-        "Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": stage.base_url}
+        "Browser.grantPermissions",
+        {"permissions": CLIPBOARD, "origin": session.base_url},
     )
-    look.get(stage.page)
+    look.get(session.page)
     button = next(
         one
         for one in look.find_elements(By.CSS_SELECTOR, "#facts .copy")
-        if stage.id in parent(one).text
+        if session.id in parent(one).text
     )
     button.click()
     wait(look, lambda: button.text == "Copied")
 
     assert (
         look.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
-        == stage.id
+        == session.id
     )
 
 
 def test_the_list_updates_and_links_to_the_session_pages(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    look.get(f"{stage.base_url}/")
+    look.get(f"{session.base_url}/")
     says(look, "sessions", "Ready")
-    stage.runner.fail("the device died")
+    session.fail("the device died")
     says(look, "sessions", "the device died")
     assert not complaints(look)
     look.find_element(By.LINK_TEXT, "login works").click()
-    wait(look, lambda: look.current_url == stage.page)
+    wait(look, lambda: look.current_url == session.page)
     look.find_element(By.LINK_TEXT, "All sessions").click()
     wait(look, lambda: look.title == "Device sessions")
 
 
 def test_the_end_of_a_session_is_shown_in_place_of_the_screen(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    look.get(stage.preview)
+    look.get(session.preview)
     shows(look, 0)
-    stage.runner.fail("the device died:\n  signal 9")
+    session.fail("the device died:\n  signal 9")
     says(look, "outcome", "Failed: the device died:\n  signal 9")
 
     assert look.title == "Failed · login works"
@@ -301,24 +298,24 @@ def test_the_end_of_a_session_is_shown_in_place_of_the_screen(
     look.refresh()
     shows(look, 0)
     look.find_element(By.LINK_TEXT, "Session page").click()
-    wait(look, lambda: look.current_url == stage.page)
+    wait(look, lambda: look.current_url == session.page)
     assert "signal 9" in by_id(look, "outcome").text
 
 
 def test_a_stopped_service_is_reported(look: Chrome) -> None:
-    with on_stage() as stage:
-        look.get(stage.preview)
+    with serving() as session:
+        look.get(session.preview)
         shows(look, 0)
 
     says(look, "message", "The service does not respond.")
 
 
-def test_the_page_updates_with_its_session(look: Chrome, stage: Stage) -> None:
-    look.get(stage.page)
-    session = stage.sessions.get(stage.id)
-    assert session
-    stage.runner.reported = [LogEntry(session.created_at + 1, "app installed")]
-    stage.runner.said = "one\ntwo"
+def test_the_page_updates_with_its_session(
+    look: Chrome, session: ServedSession
+) -> None:
+    look.get(session.page)
+    session.note(time.time(), "app installed")
+    session.print("one\ntwo")
 
     says(look, "timeline", "app installed")
     says(look, "log", "one\ntwo")
@@ -327,26 +324,28 @@ def test_the_page_updates_with_its_session(look: Chrome, stage: Stage) -> None:
 
 
 def test_the_page_shows_the_screen_and_links_to_the_live_preview(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
-    look.get(stage.page)
+    session.boot({"webPreviewUrl": session.preview})
+    look.get(session.page)
     seen = "const picture = document.querySelector('#screen img'); return picture?.complete && picture.naturalWidth"
 
     assert eventually(lambda: look.execute_script(seen) == WIDTH)
-    pictures = stage.device.pictures
-    stage.device.taps.append((0.5, 0.5))
-    assert eventually(lambda: stage.device.pictures > pictures)
+    pictures = session.device.pictures
+    session.device.taps.append((0.5, 0.5))
+    assert eventually(lambda: session.device.pictures > pictures)
     look.find_element(By.CSS_SELECTOR, "#screen a").click()
 
-    assert eventually(lambda: look.current_url == stage.preview)
+    assert eventually(lambda: look.current_url == session.preview)
     assert not complaints(look)
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_screen_fills_its_card(look: Chrome, stage: Stage, width: int) -> None:
-    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
-    look.get(stage.page)
+def test_the_screen_fills_its_card(
+    look: Chrome, session: ServedSession, width: int
+) -> None:
+    session.boot({"webPreviewUrl": session.preview})
+    look.get(session.page)
     seen = "return document.querySelector('#screen img')?.naturalWidth"
     wait(look, lambda: look.execute_script(seen) == WIDTH)
 
@@ -357,27 +356,27 @@ def test_the_screen_fills_its_card(look: Chrome, stage: Stage, width: int) -> No
 
 
 def test_times_are_relative_with_the_absolute_time_as_tooltip(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    session = stage.sessions.get(stage.id)
-    assert session
-    for address in (stage.page, f"{stage.base_url}/"):
+    for address in (session.page, f"{session.base_url}/"):
         look.get(address)
-        time = look.find_element(By.CSS_SELECTOR, "time[data-since]")
-        assert time.text == "just now"
-        assert "UTC" in str(time.get_attribute("title"))
+        moment = look.find_element(By.CSS_SELECTOR, "time[data-since]")
+        assert moment.text == "just now"
+        assert "UTC" in str(moment.get_attribute("title"))
         for seconds, text in AGES.items():
             since = "arguments[0].dataset.since = Date.now() / 1000 - arguments[1]"
-            look.execute_script(since, time, seconds)
-            wait(look, partial(has_text, time, text))
+            look.execute_script(since, moment, seconds)
+            wait(look, partial(has_text, moment, text))
 
 
-def test_a_failed_session_shows_its_last_picture(look: Chrome, stage: Stage) -> None:
-    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
-    look.get(stage.page)
+def test_a_failed_session_shows_its_last_picture(
+    look: Chrome, session: ServedSession
+) -> None:
+    session.boot({"webPreviewUrl": session.preview})
+    look.get(session.page)
     seen = "return document.querySelector('#screen img')?.naturalWidth"
     wait(look, lambda: look.execute_script(seen) == WIDTH)
-    stage.runner.fail("the device died")
+    session.fail("the device died")
     says(look, "outcome", "Failed: the device died.")
     says(look, "screen", "Last picture")
     wait(look, lambda: look.execute_script(seen) == WIDTH)
@@ -385,19 +384,21 @@ def test_a_failed_session_shows_its_last_picture(look: Chrome, stage: Stage) -> 
     assert not complaints(look)
 
 
-def test_an_unknown_page_leads_to_the_list(look: Chrome, stage: Stage) -> None:
+def test_an_unknown_page_leads_to_the_list(
+    look: Chrome, session: ServedSession
+) -> None:
     for path in (f"/sessions/{UNKNOWN_ID}", "/nothing/here"):
-        look.get(f"{stage.base_url}{path}")
+        look.get(f"{session.base_url}{path}")
         assert look.execute_script(FAINT) == []
         look.find_element(By.LINK_TEXT, "All sessions").click()
         wait(look, lambda: look.title == "Device sessions")
 
 
 def test_a_printed_page_has_no_buttons_and_the_whole_log(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    stage.runner.said = "a line\n" * 200
-    look.get(stage.page)
+    session.print("a line\n" * 200)
+    look.get(session.page)
     says(look, "log", "a line")
     with window(look, 794, dark=True, media="print"):
         buttons = look.find_elements(By.CSS_SELECTOR, "button")
@@ -412,7 +413,7 @@ def test_a_printed_page_has_no_buttons_and_the_whole_log(
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_the_provider_looks_like_the_service(
-    look: Chrome, stage: Stage, *, dark: bool
+    look: Chrome, session: ServedSession, *, dark: bool
 ) -> None:
     client = Client("app", ["myapp://redirect"])
     with IdentityProvider(clients=[client]) as provider, window(look, 390, dark=dark):
@@ -421,7 +422,7 @@ def test_the_provider_looks_like_the_service(
         sign_in = AuthRequest(config).make_auth_url(discovery)
         unknown = AuthRequest(config | {"redirect_uri": f"myapp://{'x' * 99}"})
         looks: list[Any] = []
-        for address in (stage.page, sign_in, unknown.make_auth_url(discovery)):
+        for address in (session.page, sign_in, unknown.make_auth_url(discovery)):
             look.get(address)
             looks.append(look.execute_script(LOOKS))
             assert look.execute_script("return document.body.scrollWidth <= innerWidth")
@@ -433,9 +434,9 @@ def test_the_provider_looks_like_the_service(
 
 
 def test_a_session_is_stopped_only_after_confirmation(
-    look: Chrome, stage: Stage
+    look: Chrome, session: ServedSession
 ) -> None:
-    look.get(stage.page)
+    look.get(session.page)
     press(look, Keys.TAB, Keys.ENTER)
     assert focused(look) == "Keep it running"
     press(look, Keys.ENTER)
@@ -452,14 +453,14 @@ def test_a_session_is_stopped_only_after_confirmation(
 @pytest.mark.parametrize("width", [320, 390, 1280])
 @pytest.mark.parametrize("ended", [False, True], ids=["ready", "failed"])
 def test_the_pages_fit_their_window_and_can_be_read_in_light_and_dark(
-    look: Chrome, stage: Stage, width: int, *, ended: bool
+    look: Chrome, session: ServedSession, width: int, *, ended: bool
 ) -> None:
-    stage.runner.said = "a log\n" + "with-a-very-long-word-" * 20
+    session.print("a log\n" + "with-a-very-long-word-" * 20)
     if ended:
-        stage.runner.fail(
+        session.fail(
             "the-device-died-of-a-very-long-word-" * 10 + "\n" + "and-more-" * 50
         )
-    for address in (f"{stage.base_url}/", stage.page, stage.preview):
+    for address in (f"{session.base_url}/", session.page, session.preview):
         look.get(address)
         for dark in (False, True):
             with window(look, width, dark=dark):

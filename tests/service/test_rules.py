@@ -1,11 +1,12 @@
 """The service's errors for invalid requests, and its own choices."""
 
+import json
 from typing import Any
 
 import pytest
 
-from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit
-from tests.service.world import APP_ID
+from pytest_device.spec import SESSIONS_PATH
+from tests.fakes.local_service import APP_ID, InProcessService
 
 OWN_CHOICES = [
     # options, what the message says
@@ -49,30 +50,45 @@ OWN_CHOICES = [
 BODIES = [None, True, 17, 1.5, "text", [], [{"appId": APP_ID, "platform": "ios"}]]
 
 
-def problems(**options: Any) -> list[str]:
+def refused(service: InProcessService, body: object) -> list[str]:
+    """Return the messages about the body of a create request."""
+    reply = service.send(
+        "POST",
+        SESSIONS_PATH,
+        content=json.dumps(body),
+        headers={"Content-Type": "application/json"},
+    )
+    assert reply.status_code == 400
+    return [error["message"] for error in reply.json()["errors"]]
+
+
+def problems(service: InProcessService, **options: Any) -> list[str]:
     """Return the messages for a request with these options."""
-    with pytest.raises(InvalidBodyError) as refused:
-        check({"appId": APP_ID, "platform": "ios"} | options)
-    return [problem.message for problem in refused.value.problems]
+    return refused(service, {"appId": APP_ID, "platform": "ios"} | options)
 
 
 @pytest.mark.parametrize(("options", "said"), OWN_CHOICES)
 def test_a_refusal_names_the_option_its_value_and_the_rule(
-    options: dict[str, Any], said: str
+    service: InProcessService, options: dict[str, Any], said: str
 ) -> None:
-    (message,) = problems(**options)
+    (message,) = problems(service, **options)
 
     assert said in message
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_a_body_that_is_not_an_object_is_refused(body: object) -> None:
-    with pytest.raises(InvalidBodyError, match="must be a JSON object"):
-        check(body)
+def test_a_body_that_is_not_an_object_is_refused(
+    service: InProcessService, body: object
+) -> None:
+    (message,) = refused(service, body)
+
+    assert "must be a JSON object" in message
 
 
-def test_every_invalid_option_is_reported_at_once() -> None:
-    messages = problems(platform="windows", name=" ", maxDurationMinutes=200, openUrl=3)
+def test_every_invalid_option_is_reported_at_once(service: InProcessService) -> None:
+    messages = problems(
+        service, platform="windows", name=" ", maxDurationMinutes=200, openUrl=3
+    )
 
     assert [message.split()[0] for message in messages] == [
         "platform",
@@ -82,8 +98,11 @@ def test_every_invalid_option_is_reported_at_once() -> None:
     ]
 
 
-def test_every_broken_rule_about_several_options_is_reported_at_once() -> None:
+def test_every_broken_rule_about_several_options_is_reported_at_once(
+    service: InProcessService,
+) -> None:
     messages = problems(
+        service,
         sdkVersion="54",
         openUrl="app://x",
         maxIdleTimeMinutes=10,
@@ -97,31 +116,25 @@ def test_every_broken_rule_about_several_options_is_reported_at_once() -> None:
     ]
 
 
-def test_an_invalid_source_is_not_also_reported_as_missing() -> None:
-    assert len(problems(buildId="latest", openUrl="app://x")) == 1
+def test_an_invalid_source_is_not_also_reported_as_missing(
+    service: InProcessService,
+) -> None:
+    assert len(problems(service, buildId="latest", openUrl="app://x")) == 1
 
 
-def test_missing_options_are_named() -> None:
-    with pytest.raises(
-        InvalidBodyError,
-        match=r"appId is missing: it must be a UUID; platform is missing: .*android",
-    ):
-        check({})
+def test_missing_options_are_named(service: InProcessService) -> None:
+    app_id, platform = refused(service, {})
+
+    assert app_id == "appId is missing: it must be a UUID"
+    assert platform.startswith("platform is missing: ")
+    assert "android" in platform
 
 
-def test_credentials_in_a_refused_url_are_not_repeated() -> None:
+def test_credentials_in_a_refused_url_are_not_repeated(
+    service: InProcessService,
+) -> None:
     (message,) = problems(
-        applicationArchiveUrl="https://user:hunter2@files.example.com/a b"
+        service, applicationArchiveUrl="https://user:hunter2@files.example.com/a b"
     )
 
     assert "hunter2" not in message
-
-
-def test_a_duration_above_the_limit_of_the_account_names_the_limit() -> None:
-    body: CreateBody = {"appId": APP_ID, "platform": "ios", "maxDurationMinutes": 41}
-
-    with pytest.raises(
-        InvalidBodyError,
-        match=r"maxDurationMinutes 41 is above the limit of the account: at most 40",
-    ):
-        check_limit(body, 40)

@@ -18,27 +18,23 @@ import httpx
 import psutil
 import pytest
 
-from pytest_device.service.accounts import Accounts
-from pytest_device.service.api import create_app
 from pytest_device.service.runners.base import Record
-from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import _run_until_stopped, _signals, serve_requests
-from pytest_device.service.sessions import Sessions
-from pytest_device.service.store import Store
+from pytest_device.service.server import _run_until_stopped, serve_requests
 from pytest_device.service.web import listen
 from pytest_device.spec import SESSIONS_PATH
 from pytest_device.testing import faulty_service
+from tests.fakes.devices import FakeRunner
+from tests.fakes.local_service import APP_ID, TOKEN, InProcessService, data
 from tests.service.process import (
     COMMAND,
     PATIENCE_SECONDS,
-    Service,
+    ServiceProcess,
     config,
     next_event,
     refusal,
     running,
     started,
 )
-from tests.service.world import APP_ID, TOKEN, data
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_python
@@ -50,7 +46,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def service(directory: Path) -> Iterator[Service]:
+def service(directory: Path) -> Iterator[ServiceProcess]:
     with running(config(directory)) as service:
         yield service
 
@@ -83,7 +79,7 @@ def written_status(directory: Path, session_id: str) -> str:
     return str(status)
 
 
-def test_a_service_that_is_ready_answers_at_its_url(service: Service) -> None:
+def test_a_service_that_is_ready_answers_at_its_url(service: ServiceProcess) -> None:
     assert service.url.startswith("http://127.0.0.1:")
     assert data(service.create())["url"].startswith(f"{service.url}/sessions/")
 
@@ -95,7 +91,9 @@ def test_ready_reports_the_project(settings: dict[str, object]) -> None:
     assert (event["event"], event["app_id"]) == ("ready", APP_ID)
 
 
-def test_limits_apply_without_requests(service: Service, directory: Path) -> None:
+def test_limits_apply_without_requests(
+    service: ServiceProcess, directory: Path
+) -> None:
     session_id = data(service.create(maxDurationMinutes=0))["id"]
 
     until(
@@ -103,7 +101,7 @@ def test_limits_apply_without_requests(service: Service, directory: Path) -> Non
     )
 
 
-def test_an_endless_request_times_out(service: Service) -> None:
+def test_an_endless_request_times_out(service: ServiceProcess) -> None:
     head = f"POST {SESSIONS_PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
     partial_requests = [
         b"",
@@ -162,7 +160,7 @@ def test_sessions_above_the_limit_are_refused_until_one_ends(
 
 
 def test_only_this_user_can_read_the_log_and_it_has_no_token(
-    service: Service, directory: Path
+    service: ServiceProcess, directory: Path
 ) -> None:
     session_id = data(service.create(type="argent", name=f"a name with {TOKEN}"))["id"]
     log = directory / "service.log"
@@ -175,7 +173,9 @@ def test_only_this_user_can_read_the_log_and_it_has_no_token(
     assert TOKEN not in log.read_text()
 
 
-def test_only_this_user_can_read_the_state(service: Service, directory: Path) -> None:
+def test_only_this_user_can_read_the_state(
+    service: ServiceProcess, directory: Path
+) -> None:
     service.create()
     state = directory / "state"
 
@@ -184,7 +184,9 @@ def test_only_this_user_can_read_the_state(service: Service, directory: Path) ->
 
 
 @pytest.mark.parametrize("effect", ["lose-request", "lose-answer"])
-def test_a_lost_response_closes_the_connection(service: Service, effect: str) -> None:
+def test_a_lost_response_closes_the_connection(
+    service: ServiceProcess, effect: str
+) -> None:
     service.fault("create", effect)
 
     with pytest.raises(
@@ -194,14 +196,18 @@ def test_a_lost_response_closes_the_connection(service: Service, effect: str) ->
 
 
 @pytest.mark.parametrize("effect", ["reset-request", "reset-answer"])
-def test_a_reset_fault_resets_the_connection(service: Service, effect: str) -> None:
+def test_a_reset_fault_resets_the_connection(
+    service: ServiceProcess, effect: str
+) -> None:
     service.fault("create", effect)
 
     with pytest.raises(httpx.ReadError, match="reset"):
         service.create()
 
 
-def test_a_truncated_response_is_shorter_than_its_length(service: Service) -> None:
+def test_a_truncated_response_is_shorter_than_its_length(
+    service: ServiceProcess,
+) -> None:
     service.fault("create", "truncate")
 
     with pytest.raises(
@@ -211,7 +217,7 @@ def test_a_truncated_response_is_shorter_than_its_length(service: Service) -> No
 
 
 def test_the_service_survives_lost_connections(
-    service: Service, directory: Path
+    service: ServiceProcess, directory: Path
 ) -> None:
     service.fault("create", "lose-answer")
     with suppress(httpx.HTTPError):
@@ -222,7 +228,7 @@ def test_the_service_survives_lost_connections(
 
 
 def test_a_second_service_cannot_use_the_same_state(
-    service: Service, directory: Path
+    service: ServiceProcess, directory: Path
 ) -> None:
     assert service.process.poll() is None
     text = refusal(json.dumps(config(directory)))
@@ -231,7 +237,7 @@ def test_a_second_service_cannot_use_the_same_state(
 
 
 def test_a_port_in_use_is_an_error_that_names_it(
-    service: Service, tmp_path: Path
+    service: ServiceProcess, tmp_path: Path
 ) -> None:
     port = httpx.URL(service.url).port
     text = refusal(json.dumps(config(tmp_path, port=port)))
@@ -384,27 +390,36 @@ def test_sessions_of_a_killed_service_are_errored_in_the_next(
 
 
 FOREGROUND = """
-import json, sys
+import signal, sys
 from pathlib import Path
-from pytest_device.service.server import Ready, ServiceConfig, serve
+from pytest_device.service.server import ServiceConfig, serve
 state_dir, app_id = sys.argv[1:]
 config = ServiceConfig("made-up-token", app_id, Path(state_dir), Path(state_dir), runner="simulated")
-serve(config, lambda event: print(event, flush=True))
-print("ended", flush=True)
+before = signal.getsignal(signal.SIGINT)
+serve(config, lambda event: print(event.url, flush=True))
+print("ended, SIGINT as before:", signal.getsignal(signal.SIGINT) is before, flush=True)
 """
 
 
-def test_a_service_in_the_foreground_ends_on_ctrl_c(tmp_path: Path) -> None:
+def test_a_service_in_the_foreground_ends_on_ctrl_c_but_not_on_an_ignored_signal(
+    tmp_path: Path,
+) -> None:
     command = [sys.executable, "-c", FOREGROUND, str(tmp_path / "state"), APP_ID]
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout
-        assert process.stdout.readline().startswith("Ready(url='http://127.0.0.1:")
+        url = process.stdout.readline().strip()
+        process.send_signal(signal.SIGHUP)
+        assert httpx.get(f"{url}/openapi.json").status_code == 200
+
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
-    assert (said, process.returncode) == ("ended\n", 0)
+    assert (said, process.returncode) == ("ended, SIGINT as before: True\n", 0)
 
 
 def test_work_before_the_service_is_ready_is_cancelled_at_its_end() -> None:
@@ -435,25 +450,6 @@ def test_responses_are_sent_without_delay() -> None:
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_signals_end_the_service_except_those_that_its_parent_ignores() -> None:
-    ended: list[str] = []
-    given = {signal.SIGHUP: signal.SIG_IGN, signal.SIGTERM: signal.SIG_DFL}
-    before = {
-        number: signal.signal(number, handler) for number, handler in given.items()
-    }
-    try:
-        with _signals(lambda: ended.append("once")):
-            for number in given:
-                signal.raise_signal(number)
-        after = {number: signal.getsignal(number) for number in given}
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    assert ended == ["once"]
-    assert after == given
-
-
 def test_an_error_before_the_service_is_ready_is_reported() -> None:
     async def install() -> None:
         raise LookupError("no Node")
@@ -462,27 +458,24 @@ def test_an_error_before_the_service_is_ready_is_reported() -> None:
         asyncio.run(_run_until_stopped(asyncio.Event(), install()))
 
 
-class BrokenRunner(SimulatedRunner):
+class BrokenRunner(FakeRunner):
     """A runner with an error of its own."""
 
     def record(self, session_id: str) -> Record:
         raise LookupError(session_id)
 
 
-def test_a_service_that_cannot_enforce_its_limits_ends(store: Store) -> None:
-    sessions = Sessions(
-        store=store, runner=BrokenRunner(clock=time.time), clock=time.time
-    )
-    sessions.create({"appId": APP_ID, "platform": "ios"}, default_minutes=1)
-    app = create_app(
-        sessions=sessions, accounts=Accounts([]), base_url="http://127.0.0.1"
-    )
+def test_a_service_that_cannot_enforce_its_limits_ends() -> None:
     with (
+        closing(InProcessService(runner=BrokenRunner(), testing=False)) as service,
         socket.create_server(("127.0.0.1", 0)) as listener,
-        pytest.raises(ExceptionGroup) as raised,
     ):
-        asyncio.run(
-            serve_requests(app, listener, sessions, asyncio.Event(), lambda: None)
+        sessions = service.sessions
+        sessions.create({"appId": APP_ID, "platform": "ios"}, default_minutes=1)
+        until_stopped = serve_requests(
+            service.app, listener, sessions, asyncio.Event(), lambda: None
         )
+        with pytest.raises(ExceptionGroup) as raised:
+            asyncio.run(until_stopped)
 
     assert raised.group_contains(LookupError)

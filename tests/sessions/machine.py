@@ -2,27 +2,14 @@
 
 import threading
 from collections.abc import Iterable
-from time import monotonic
 from typing import Any
 
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
-from tests.sessions.recorder import SILENT, Recorder
-
-
-class SettableClock:
-    """The clock of this machine, which ``sleep`` advances as well."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return monotonic() + self.ahead
-
-    def sleep(self, seconds: float) -> None:
-        self.ahead += seconds
+from tests.fakes.clock import ShiftedClock
+from tests.fakes.reporter import SILENT, RecordingReporter
 
 
 class Machine:
@@ -38,9 +25,9 @@ class Machine:
         source: str = "DEVICE_SLOTS_URL",
         **more: Any,
     ) -> None:
-        self.recorder = Recorder()
+        self.recorder = RecordingReporter()
         self.warnings = self.recorder.notes
-        self.clock = SettableClock()
+        self.clock = ShiftedClock()
         self._renewals = threading.Semaphore(0)
         terms = RedisConfig(
             url,

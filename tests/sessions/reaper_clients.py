@@ -22,7 +22,7 @@ from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
-from tests.sessions.recorder import Recorder
+from tests.fakes.reporter import RecordingReporter
 
 RUN = "a-run"
 DETACHED = ReaperConfig()
@@ -70,7 +70,7 @@ def reaper_client_at(
         vendor="vendor",
         run=run,
         config=config,
-        reporter=reporter or Recorder(),
+        reporter=reporter or RecordingReporter(),
     )
 
 

@@ -22,19 +22,19 @@ from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter
 from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.testing import FakeClock
-from tests.sessions.house import ANDROID, House, request
-from tests.sessions.recorder import Recorder
-from tests.sessions.world import World
+from tests.fakes.network import FakeNetwork
+from tests.fakes.reporter import RecordingReporter
+from tests.sessions.pool_harness import ANDROID, PoolHarness, request
 
 OF = SessionRef("ios appium", "one")
 MakeSession = Callable[[float], DeviceSession]
 
 
 @pytest.fixture
-def session_polled_every(client: DeviceClient, world: World) -> MakeSession:
+def session_polled_every(client: DeviceClient, network: FakeNetwork) -> MakeSession:
     def make(interval: float) -> DeviceSession:
         policy = WaitPolicy(poll_interval_seconds=interval, jitter=0.0)
-        return DeviceSession(ANDROID, policy, SessionConfig(client, world.clock))
+        return DeviceSession(ANDROID, policy, SessionConfig(client, network.clock))
 
     return make
 
@@ -45,42 +45,44 @@ def wait_until_ready(*sessions: DeviceSession, clock: FakeClock) -> None:
 
 
 def test_a_session_taken_over_is_polled_when_it_is_due(
-    session_polled_every: MakeSession, world: World
+    session_polled_every: MakeSession, network: FakeNetwork
 ) -> None:
-    session, began = session_polled_every(5), world.clock()
+    session, began = session_polled_every(5), network.clock()
     session.advance()
-    world.clock.sleep(4)
+    network.clock.sleep(4)
 
-    wait_until_ready(session, clock=world.clock)
+    wait_until_ready(session, clock=network.clock)
 
-    assert world.clock() - began == 15
-    assert world.requests == ["create", "get", "get", "get"]
+    assert network.clock() - began == 15
+    assert network.requests == ["create", "get", "get", "get"]
 
 
 def test_each_of_several_sessions_is_polled_at_its_own_pace(
-    session_polled_every: MakeSession, world: World
+    session_polled_every: MakeSession, network: FakeNetwork
 ) -> None:
     often, seldom = session_polled_every(2), session_polled_every(12)
 
-    wait_until_ready(often, seldom, clock=world.clock)
+    wait_until_ready(often, seldom, clock=network.clock)
 
-    assert world.requests.count("get") == 6 + 1
+    assert network.requests.count("get") == 6 + 1
 
 
 def test_a_ready_session_is_not_polled_again(
-    session_polled_every: MakeSession, world: World
+    session_polled_every: MakeSession, network: FakeNetwork
 ) -> None:
     session = session_polled_every(5)
-    wait_until_ready(session, clock=world.clock)
-    asked = list(world.requests)
+    wait_until_ready(session, clock=network.clock)
+    asked = list(network.requests)
 
-    wait_until_ready(session, clock=world.clock)
+    wait_until_ready(session, clock=network.clock)
 
-    assert world.requests == asked
+    assert network.requests == asked
 
 
-def test_an_idle_background_has_no_thread_and_ends_immediately(world: World) -> None:
-    background = Background(world.clock, Relay())
+def test_an_idle_background_has_no_thread_and_ends_immediately(
+    network: FakeNetwork,
+) -> None:
+    background = Background(network.clock, Relay())
 
     background.wake()
     background.close(60)
@@ -91,7 +93,7 @@ def test_an_idle_background_has_no_thread_and_ends_immediately(world: World) -> 
 
 
 def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
-    clock, recorder, kept = FakeClock(), Recorder(), Deferred()
+    clock, recorder, kept = FakeClock(), RecordingReporter(), Deferred()
     relay = Relay(recorder, clock=clock)
 
     with relay.aside(kept):
@@ -111,7 +113,7 @@ def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
 
 
 def test_one_thread_does_not_defer_the_events_of_another() -> None:
-    recorder, kept = Recorder(), Deferred()
+    recorder, kept = RecordingReporter(), Deferred()
     relay = Relay(recorder)
 
     with relay.aside(kept):
@@ -126,11 +128,13 @@ def test_one_thread_does_not_defer_the_events_of_another() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 # What is tested is what the child does not do.
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_does_not_prefetch(client: DeviceClient, world: World) -> None:
-    house = House(client, world)
+def test_a_forked_child_does_not_prefetch(
+    client: DeviceClient, network: FakeNetwork
+) -> None:
+    harness = PoolHarness(client, network)
     if not (child := os.fork()):
-        house.prefetch(ANDROID)
-        os._exit(len(threading.enumerate()) - 1 + len(world.requests))
+        harness.prefetch(ANDROID)
+        os._exit(len(threading.enumerate()) - 1 + len(network.requests))
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
@@ -138,8 +142,8 @@ def test_a_forked_child_does_not_prefetch(client: DeviceClient, world: World) ->
 class Crowd:
     """Pools of several processes, here threads, that each acquire both of the two available sessions."""
 
-    def __init__(self, client: DeviceClient, world: World, slots: Path) -> None:
-        self._client, self._world, self._slots = client, world, slots
+    def __init__(self, client: DeviceClient, network: FakeNetwork, slots: Path) -> None:
+        self._client, self._network, self._slots = client, network, slots
         self._in_use, self._lock = 0, threading.Lock()
         self.most = self.tests = 0
 
@@ -153,15 +157,15 @@ class Crowd:
             sleep=_a_little,
             reporter=SilentReporter(),
         )
-        house = House(self._client, self._world, slots=slots)
+        harness = PoolHarness(self._client, self._network, slots=slots)
         kept = DeviceRequirement(request(max_duration_minutes=60), "run")
         for fresh in FRESH:
-            held = house.acquire(kept, fresh)
+            held = harness.acquire(kept, fresh)
             self._count(len(held))
             self._count(-len(held))
-            house.pool.release(held, lambda need: need == kept)
-            house.prefetch(kept, *FRESH[FRESH.index(fresh) + 1 :])
-        house.pool.close()
+            harness.pool.release(held, lambda need: need == kept)
+            harness.prefetch(kept, *FRESH[FRESH.index(fresh) + 1 :])
+        harness.pool.close()
 
     def _count(self, more: int) -> None:
         with self._lock:
@@ -183,9 +187,9 @@ def _a_little(seconds: float) -> None:
 
 
 def test_many_processes_that_need_both_slots_and_reuse_one_do_not_deadlock(
-    client: DeviceClient, world: World, tmp_path: Path
+    client: DeviceClient, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    crowd = Crowd(client, world, tmp_path)
+    crowd = Crowd(client, network, tmp_path)
     members = [threading.Thread(target=crowd.run, daemon=True) for _ in range(3)]
     for member in members:
         member.start()
@@ -194,4 +198,4 @@ def test_many_processes_that_need_both_slots_and_reuse_one_do_not_deadlock(
 
     assert crowd.tests == 9
     assert crowd.most == 2
-    assert set(world.statuses()) == {"stopped"}
+    assert set(network.statuses()) == {"stopped"}

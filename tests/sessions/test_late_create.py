@@ -43,6 +43,9 @@ from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.fakes.http_server import running
+from tests.fakes.local_service import APP_ID, BASE_URL
+from tests.fakes.network import FakeNetwork
+from tests.fakes.reporter import RecordingReporter
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -53,9 +56,7 @@ from tests.sessions.reaper_clients import (
     reapers,
     request_at,
 )
-from tests.sessions.recorder import Recorder
 from tests.sessions.test_reaper_capacity import UnavailableService
-from tests.sessions.world import APP_ID, URL, World
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -95,7 +96,7 @@ def reports() -> list[Report]:
 @pytest.fixture
 def supervisor(reports: list[Report], tmp_path: Path) -> Supervisor:
     start = Start(
-        Endpoint(URL, TOKEN),
+        Endpoint(BASE_URL, TOKEN),
         str(tmp_path),
         (),
         leaves_tombstones=False,
@@ -108,7 +109,7 @@ def entry() -> Entry:
     return Entry(
         "0" * 32,
         "main",
-        URL,
+        BASE_URL,
         "android appium",
         "a test",
         "2026-01-01T00:00:00+00:00",
@@ -357,7 +358,7 @@ def test_a_long_wait_for_the_response_is_shown(
     service: FaultyService, tmp_path: Path
 ) -> None:
     service.add_fault("create", "delay", seconds=1)
-    recorder = Recorder()
+    recorder = RecordingReporter()
     with reaper_client(
         service, tmp_path, replace(DETACHED, progress_seconds=0.4), recorder
     ) as client:
@@ -369,7 +370,7 @@ def test_a_long_wait_for_the_response_is_shown(
 
 
 def test_a_direct_create_call_waits_as_long_as_its_test(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
     silences: dict[str, float] = {}
 
@@ -379,8 +380,8 @@ def test_a_direct_create_call_waits_as_long_as_its_test(
         silences[request.method] = request.extensions["timeout"]["read"]
         return carry_out()
 
-    world.faults = {"create": [noted], "get": [noted]}
-    clock = world.clock
+    network.faults = {"create": [noted], "get": [noted]}
+    clock = network.clock
 
     with lease(
         client,

@@ -42,8 +42,9 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import DeviceRequirement, SessionRequest
-from tests.sessions.recorder import Recorder
-from tests.sessions.world import APP_ID, TOKEN, URL, Fault, World
+from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN
+from tests.fakes.network import FakeNetwork, Fault
+from tests.fakes.reporter import RecordingReporter
 
 pytestmark = pytest.mark.newer_pythons
 
@@ -62,19 +63,20 @@ class BlockError(Exception):
 
 def leased(
     client: DeviceClient,
-    world: World,
+    network: FakeNetwork,
     *,
     timeout_seconds: float = 900.0,
     error: BaseException | None = None,
+    reporter: RecordingReporter | None = None,
 ) -> Session:
-    policy, clock = WaitPolicy(timeout_seconds=timeout_seconds, jitter=0), world.clock
+    policy, clock = WaitPolicy(timeout_seconds=timeout_seconds, jitter=0), network.clock
     with lease(
         client,
         REQUEST,
         policy=policy,
         clock=clock,
         sleep=clock.sleep,
-        reporter=Recorder(world.events),
+        reporter=reporter or RecordingReporter(),
     ) as got:
         if error:
             raise error
@@ -136,22 +138,22 @@ def changed(**fields: Any) -> Fault:
 
 
 def test_a_session_is_created_waited_for_and_stopped(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
-    session = leased(client, world)
+    session = leased(client, network, reporter=reporter)
 
     assert isinstance(session.remote_config, AppiumConfig)
-    assert world.requests == ["create", "get", "get", "get", "stop"]
-    assert world.statuses() == ["stopped"]
-    assert world.kinds() == [Created, Ready, Stopped]
+    assert network.requests == ["create", "get", "get", "get", "stop"]
+    assert network.statuses() == ["stopped"]
+    assert reporter.kinds() == [Created, Ready, Stopped]
 
 
 def test_a_session_is_polled_every_five_seconds(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
-    leased(client, world)
+    leased(client, network, reporter=reporter)
 
-    ready = next(event for event in world.events if isinstance(event, Ready))
+    ready = next(event for event in reporter.events if isinstance(event, Ready))
     assert ready.session.waited_seconds == 15
 
 
@@ -159,74 +161,74 @@ def test_a_session_is_polled_every_five_seconds(
     "error", [BlockError("a test"), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]
 )
 def test_a_session_is_stopped_however_its_block_ends(
-    client: DeviceClient, world: World, error: BaseException
+    client: DeviceClient, network: FakeNetwork, error: BaseException
 ) -> None:
     with pytest.raises(type(error)) as caught:
-        leased(client, world, error=error)
+        leased(client, network, error=error)
 
     assert caught.value is error
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 def test_an_errored_session_is_an_error_with_its_page(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["get"] = [changed(status="errored", remoteConfig=None)]
+    network.faults["get"] = [changed(status="errored", remoteConfig=None)]
 
     with pytest.raises(SessionFailedError, match="failed to start") as caught:
-        leased(client, world)
+        leased(client, network)
 
     assert (caught.value.url or "no page") in str(caught.value)
-    assert world.requests == ["create", "get", "stop"]
+    assert network.requests == ["create", "get", "stop"]
 
 
 def test_a_session_stopped_by_someone_else_is_an_error(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
     def stop_first(
         _request: httpx.Request, carry_out: Callable[[], httpx.Response]
     ) -> httpx.Response:
-        (session,) = world.held
-        world.held.stop(session.id, "by somebody else")
+        (session,) = network.service.sessions
+        network.service.sessions.stop(session.id, "by somebody else")
         return carry_out()
 
-    world.faults["get"] = [stop_first]
+    network.faults["get"] = [stop_first]
 
     with pytest.raises(SessionStoppedError, match="stopped before it was ready"):
-        leased(client, world)
+        leased(client, network)
 
 
 def test_a_session_that_is_not_ready_in_time_is_stopped(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
     with pytest.raises(
         SessionTimeoutError,
         match=r"not ready after 9 s, it is starting .*device_wait_timeout",
     ) as caught:
-        leased(client, world, timeout_seconds=9)
+        leased(client, network, timeout_seconds=9)
 
     assert (caught.value.url or "no page") in str(caught.value)
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 def test_a_session_in_progress_without_connection_details_is_not_ready(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["get"] = [changed(status="in-progress", remoteConfig=None)] * 2
+    network.faults["get"] = [changed(status="in-progress", remoteConfig=None)] * 2
 
-    leased(client, world)
+    leased(client, network)
 
-    assert world.requests.count("get") == 3
+    assert network.requests.count("get") == 3
 
 
 def test_an_undocumented_status_is_reported_and_the_wait_continues(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
-    world.faults["get"] = [changed(status="thawing")]
+    network.faults["get"] = [changed(status="thawing")]
 
-    leased(client, world)
+    leased(client, network, reporter=reporter)
 
-    assert any("'thawing' (unknown)" in detail_of(event) for event in world.events)
+    assert any("'thawing' (unknown)" in detail_of(event) for event in reporter.events)
 
 
 @pytest.mark.parametrize(
@@ -241,23 +243,25 @@ def test_an_undocumented_status_is_reported_and_the_wait_continues(
     ],
 )
 def test_temporary_errors_are_tolerated_while_waiting(
-    client: DeviceClient, world: World, fault: Fault
+    client: DeviceClient, network: FakeNetwork, fault: Fault
 ) -> None:
-    world.faults["get"] = [fault] * 7
+    network.faults["get"] = [fault] * 7
 
-    leased(client, world)
+    leased(client, network)
 
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
-def test_a_lasting_error_ends_in_a_timeout(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [answer(500, "the disk is full")] * 100
+def test_a_lasting_error_ends_in_a_timeout(
+    client: DeviceClient, network: FakeNetwork
+) -> None:
+    network.faults["get"] = [answer(500, "the disk is full")] * 100
 
     with pytest.raises(SessionTimeoutError) as caught:
-        leased(client, world, timeout_seconds=60)
+        leased(client, network, timeout_seconds=60)
 
     assert "the disk is full" in str(caught.value)
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 @pytest.mark.parametrize(
@@ -268,14 +272,14 @@ def test_a_lasting_error_ends_in_a_timeout(client: DeviceClient, world: World) -
     ],
 )
 def test_a_final_error_ends_the_wait_and_the_session(
-    client: DeviceClient, world: World, fault: Fault, error: type[ServiceError]
+    client: DeviceClient, network: FakeNetwork, fault: Fault, error: type[ServiceError]
 ) -> None:
-    world.faults["get"] = [fault]
+    network.faults["get"] = [fault]
 
     with pytest.raises(error):
-        leased(client, world)
+        leased(client, network)
 
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 ODD = [
@@ -291,51 +295,56 @@ ODD = [
 
 @pytest.mark.parametrize("fault", [fault for fault, _ in ODD])
 def test_responses_of_lagging_replicas_and_gateways_are_tolerated(
-    client: DeviceClient, world: World, fault: Fault
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    fault: Fault,
 ) -> None:
-    world.faults["get"] = [fault] * 3
+    network.faults["get"] = [fault] * 3
 
-    leased(client, world)
+    leased(client, network, reporter=reporter)
 
-    assert world.requests == ["create", *["get"] * 4, "stop"]
-    assert world.kinds().count(Ready) == 1
+    assert network.requests == ["create", *["get"] * 4, "stop"]
+    assert reporter.kinds().count(Ready) == 1
 
 
 @pytest.mark.parametrize(("fault", "error"), ODD)
 def test_such_responses_for_a_minute_end_the_wait_and_the_session(
-    client: DeviceClient, world: World, fault: Fault, error: type[ServiceError]
+    client: DeviceClient, network: FakeNetwork, fault: Fault, error: type[ServiceError]
 ) -> None:
-    world.faults["get"] = [fault] * 100
-    began = world.clock()
+    network.faults["get"] = [fault] * 100
+    began = network.clock()
 
     with pytest.raises(error):
-        leased(client, world)
+        leased(client, network)
 
-    assert 60 <= world.clock() - began < 70
-    assert world.statuses() == ["stopped"]
+    assert 60 <= network.clock() - began < 70
+    assert network.statuses() == ["stopped"]
 
 
-def test_a_refused_create_is_not_repeated(client: DeviceClient, world: World) -> None:
-    world.faults["create"] = [
+def test_a_refused_create_is_not_repeated(
+    client: DeviceClient, network: FakeNetwork
+) -> None:
+    network.faults["create"] = [
         answer(400, '{"message": "simulator access is not enabled"}')
     ]
 
     with pytest.raises(InvalidRequestError, match="simulator access is not enabled"):
-        leased(client, world)
+        leased(client, network)
 
-    assert world.requests == ["create"]
+    assert network.requests == ["create"]
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_a_create_that_fails_in_the_service_is_not_repeated(
-    client: DeviceClient, world: World, status: int
+    client: DeviceClient, network: FakeNetwork, status: int
 ) -> None:
-    world.faults["create"] = [answer(status)]
+    network.faults["create"] = [answer(status)]
 
     with pytest.raises(StatusError):
-        leased(client, world)
+        leased(client, network)
 
-    assert world.requests == ["create"]
+    assert network.requests == ["create"]
 
 
 @pytest.mark.parametrize(
@@ -343,49 +352,52 @@ def test_a_create_that_fails_in_the_service_is_not_repeated(
     [httpx.ReadTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError],
 )
 def test_a_create_with_an_unusable_response_is_not_repeated_and_reported_as_unknown(
-    client: DeviceClient, world: World, error: type[httpx.TransportError]
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    error: type[httpx.TransportError],
 ) -> None:
-    world.faults["create"] = [lost(error, carried_out=True)]
+    network.faults["create"] = [lost(error, carried_out=True)]
 
     with pytest.raises(TransportError) as caught:
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
     assert caught.value.sent
     (note,) = caught.value.__notes__
     assert "'a test'" in note
     # The maximum duration and the five minutes of cleaning up.
     assert "25 minutes" in note
-    assert world.requests == ["create"]
-    assert world.kinds() == [CreateUnknown]
+    assert network.requests == ["create"]
+    assert reporter.kinds() == [CreateUnknown]
 
 
 def test_a_create_that_was_certainly_not_sent_is_repeated(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["create"] = [
+    network.faults["create"] = [
         lost(httpx.ConnectError, carried_out=False),
         lost(httpx.ConnectTimeout, carried_out=False),
     ]
 
-    leased(client, world)
+    leased(client, network)
 
-    assert world.requests[:3] == ["create"] * 3
-    assert world.statuses() == ["stopped"]
+    assert network.requests[:3] == ["create"] * 3
+    assert network.statuses() == ["stopped"]
 
 
 def test_a_session_with_an_unreadable_create_response_is_stopped_by_its_id(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["create"] = [changed(status=7)]
+    network.faults["create"] = [changed(status=7)]
 
     with pytest.raises(UnexpectedReplyError, match="status"):
-        leased(client, world)
+        leased(client, network)
 
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 def test_invalid_optional_fields_are_tolerated_and_named(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
     fields = {
         "createdAt": "yesterday",
@@ -395,13 +407,13 @@ def test_invalid_optional_fields_are_tolerated_and_named(
         "platform": None,
     }
     odd = changed(**fields, type=7)
-    world.faults = {
+    network.faults = {
         "create": [odd],
         "get": [odd] * 2 + [changed(**fields, type=7, startedAt="later")],
         "stop": [odd],
     }
 
-    session = leased(client, world)
+    session = leased(client, network, reporter=reporter)
 
     assert isinstance(session.remote_config, AppiumConfig)
     assert (session.type, session.platform, session.max_duration_minutes) == (
@@ -409,28 +421,28 @@ def test_invalid_optional_fields_are_tolerated_and_named(
         "android",
         20,
     )
-    assert isinstance(world.events[-1], Stopped)
+    assert isinstance(reporter.events[-1], Stopped)
     invalid_fields = (
         "createdAt, jobRunId, maxDurationMinutes, platform, startedAt, type, url"
     )
-    assert [event.text for event in world.events if isinstance(event, Note)] == [
+    assert [event.text for event in reporter.events if isinstance(event, Note)] == [
         f"ignored unusable fields in the service's sessions: {invalid_fields}"
     ]
 
 
 def test_a_timeout_names_the_missing_connection_detail(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["get"] = [
+    network.faults["get"] = [
         changed(status="in-progress", remoteConfig={"capabilities": {}})
     ] * 100
 
     with pytest.raises(
         SessionTimeoutError, match=r"in-progress without remoteConfig\.appiumUrl"
     ):
-        leased(client, world, timeout_seconds=60)
+        leased(client, network, timeout_seconds=60)
 
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 URL_ONLY = {"appiumUrl": "http://devices.example:4723"}
@@ -441,53 +453,56 @@ INCOMPLETE = pytest.mark.parametrize(
 
 @INCOMPLETE
 def test_capabilities_that_never_come_are_replaced_by_none_after_15_seconds(
-    client: DeviceClient, world: World, missing: dict[str, None]
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    missing: dict[str, None],
 ) -> None:
-    world.faults["get"] = [
+    network.faults["get"] = [
         changed(status="in-progress", remoteConfig=URL_ONLY | missing)
     ] * 100
-    began = world.clock()
+    began = network.clock()
 
-    session = leased(client, world)
+    session = leased(client, network, reporter=reporter)
 
-    assert world.clock() - began == 20  # the first poll is made after five
+    assert network.clock() - began == 20  # the first poll is made after five
     assert isinstance(session.remote_config, AppiumConfig)
     assert (session.remote_config.appium_url, session.remote_config.capabilities) == (
         URL_ONLY["appiumUrl"],
         {},
     )
-    (warning,) = [event.text for event in world.events if isinstance(event, Note)]
+    (warning,) = [event.text for event in reporter.events if isinstance(event, Note)]
     assert warning.startswith(
         "the service returned no capabilities for an Appium session: "
     )
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 def test_capabilities_that_come_late_are_used(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
     incomplete = changed(status="in-progress", remoteConfig=URL_ONLY)
     complete = changed(
         status="in-progress",
         remoteConfig={**URL_ONLY, "capabilities": {"appium:udid": "x"}},
     )
-    world.faults["get"] = [*[incomplete] * 3, complete]
+    network.faults["get"] = [*[incomplete] * 3, complete]
 
-    session = leased(client, world)
+    session = leased(client, network, reporter=reporter)
 
     assert isinstance(session.remote_config, AppiumConfig)
     assert session.remote_config.capabilities == {"appium:udid": "x"}
-    assert Note not in world.kinds()
+    assert Note not in reporter.kinds()
 
 
 @INCOMPLETE
 def test_a_session_without_capabilities_is_still_there_when_it_is_looked_up(
-    client: DeviceClient, world: World, missing: dict[str, None]
+    client: DeviceClient, network: FakeNetwork, missing: dict[str, None]
 ) -> None:
-    world.faults["get"] = [
+    network.faults["get"] = [
         changed(status="in-progress", remoteConfig=URL_ONLY | missing)
     ] * 100
-    clock, policy = world.clock, WaitPolicy(jitter=0)
+    clock, policy = network.clock, WaitPolicy(jitter=0)
     pool = Pool(SessionConfig(client, clock), sleep=clock.sleep)
     need = DeviceRequirement(REQUEST, sharing_key="")
     (first,) = pool.acquire([need], policy)
@@ -498,10 +513,12 @@ def test_a_session_without_capabilities_is_still_there_when_it_is_looked_up(
     assert again is first
     assert isinstance(again.session.remote_config, AppiumConfig)
     pool.close()
-    assert world.requests.count("create") == 1
+    assert network.requests.count("create") == 1
 
 
-def test_the_url_of_a_session_without_capabilities_is_masked(world: World) -> None:
+def test_the_url_of_a_session_without_capabilities_is_masked(
+    network: FakeNetwork,
+) -> None:
     redactor = Redactor()
     data = {
         "id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d",
@@ -520,7 +537,11 @@ def test_the_url_of_a_session_without_capabilities_is_masked(world: World) -> No
     transport = httpx.MockTransport(lambda _request: reply)
 
     with DeviceClient(
-        URL, TOKEN, transport=transport, sleep=world.clock.sleep, redactor=redactor
+        BASE_URL,
+        TOKEN,
+        transport=transport,
+        sleep=network.clock.sleep,
+        redactor=redactor,
     ) as client:
         client.get(data["id"])
 
@@ -537,12 +558,12 @@ def test_the_url_of_a_session_without_capabilities_is_masked(world: World) -> No
     ],
 )
 def test_the_reason_of_an_errored_session_is_reported(
-    client: DeviceClient, world: World, reason: dict[str, object]
+    client: DeviceClient, network: FakeNetwork, reason: dict[str, object]
 ) -> None:
-    world.faults["get"] = [changed(status="errored", remoteConfig=None, **reason)]
+    network.faults["get"] = [changed(status="errored", remoteConfig=None, **reason)]
 
     with pytest.raises(SessionFailedError, match="failed to start: no disk"):
-        leased(client, world)
+        leased(client, network)
 
 
 @pytest.mark.parametrize(
@@ -551,34 +572,42 @@ def test_the_reason_of_an_errored_session_is_reported(
     + [answer(403, "<html>blocked"), lost(httpx.ReadTimeout, carried_out=False)],
 )
 def test_a_failed_stop_is_repeated(
-    client: DeviceClient, world: World, fault: Fault
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    fault: Fault,
 ) -> None:
-    world.faults["stop"] = [fault] * 2
+    network.faults["stop"] = [fault] * 2
 
-    leased(client, world)
+    leased(client, network, reporter=reporter)
 
-    assert world.statuses() == ["stopped"]
-    assert world.requests[-5:] == ["stop", "get", "stop", "get", "stop"]
-    assert is_proof(world.events[-1])
+    assert network.statuses() == ["stopped"]
+    assert network.requests[-5:] == ["stop", "get", "stop", "get", "stop"]
+    assert is_proof(reporter.events[-1])
 
 
 @pytest.mark.parametrize(
     "fault", [done(204), done(202), done(500), done(404), changed(status="in-progress")]
 )
 def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
-    client: DeviceClient, world: World, fault: Fault
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    fault: Fault,
 ) -> None:
-    world.faults["stop"] = [fault] * 100
+    network.faults["stop"] = [fault] * 100
 
-    leased(client, world)
+    leased(client, network, reporter=reporter)
 
-    assert world.requests[-2:] == ["stop", "get"]
-    assert isinstance(world.events[-1], Stopped)
+    assert network.requests[-2:] == ["stop", "get"]
+    assert isinstance(reporter.events[-1], Stopped)
 
 
-def test_a_404_to_a_stop_proves_nothing(client: DeviceClient, world: World) -> None:
-    world.faults["stop"] = [answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100
-    world.faults["get"] = [
+def test_a_404_to_a_stop_proves_nothing(
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
+) -> None:
+    network.faults["stop"] = [answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100
+    network.faults["get"] = [
         passed(),
         passed(),
         passed(),
@@ -586,32 +615,35 @@ def test_a_404_to_a_stop_proves_nothing(client: DeviceClient, world: World) -> N
     ]
 
     with pytest.raises(StopFailedError, match="404"):
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
-    assert world.kinds()[-1] is StopFailed
+    assert reporter.kinds()[-1] is StopFailed
 
 
 def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
     another = "9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
-    world.faults["create"] = [changed(id=another)]
+    network.faults["create"] = [changed(id=another)]
 
     with pytest.raises(NotFoundError) as caught:
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
-    assert world.kinds()[-1] is StopFailed
+    assert reporter.kinds()[-1] is StopFailed
     assert "returned 404 for a session" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403)])
 def test_a_session_that_cannot_be_stopped_is_reported_with_page_limit_and_command(
-    client: DeviceClient, world: World, fault: Fault
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    fault: Fault,
 ) -> None:
-    world.faults["stop"] = [fault] * 3
+    network.faults["stop"] = [fault] * 3
 
     with pytest.raises(StopFailedError) as caught:
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
     message = str(caught.value)
     assert "25 more minutes" in message
@@ -620,34 +652,34 @@ def test_a_session_that_cannot_be_stopped_is_reported_with_page_limit_and_comman
         in message
     )
     assert (caught.value.url or "no page") in message
-    assert world.kinds()[-1] is StopFailed
+    assert reporter.kinds()[-1] is StopFailed
 
 
 def test_a_failed_stop_does_not_hide_the_error_of_the_block(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["stop"] = [answer(500)] * 3
+    network.faults["stop"] = [answer(500)] * 3
 
     with pytest.raises(BlockError) as caught:
-        leased(client, world, error=BlockError("a test"))
+        leased(client, network, error=BlockError("a test"))
 
     (note,) = caught.value.__notes__
     assert "could not be stopped" in note
 
 
 def test_running_time_is_counted_by_the_services_timestamps(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
     with lease(
         client,
         REQUEST,
-        clock=world.clock,
-        sleep=world.clock.sleep,
-        reporter=Recorder(world.events),
+        clock=network.clock,
+        sleep=network.clock.sleep,
+        reporter=reporter,
     ):
-        world.clock.sleep(30)
+        network.clock.sleep(30)
 
-    stopped = world.events[-1]
+    stopped = reporter.events[-1]
     assert isinstance(stopped, Stopped)
     assert stopped.running_seconds == 30
 
@@ -676,15 +708,18 @@ def body(status: int, text: str) -> Fault:
     ],
 )
 def test_a_session_in_an_invalid_response_is_still_stopped(
-    client: DeviceClient, world: World, fault: Fault
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    fault: Fault,
 ) -> None:
-    world.faults["create"] = [fault]
+    network.faults["create"] = [fault]
 
     with pytest.raises(UnexpectedReplyError):
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
-    assert world.statuses() == ["stopped"]
-    assert world.kinds() == [Created, Stopped]
+    assert network.statuses() == ["stopped"]
+    assert reporter.kinds() == [Created, Stopped]
 
 
 @pytest.mark.parametrize(
@@ -692,19 +727,22 @@ def test_a_session_in_an_invalid_response_is_still_stopped(
     [body(200, "<html>"), body(202, ""), body(502, "bad gateway"), body(200, "{}")],
 )
 def test_a_create_response_without_a_session_is_reported_as_unknown(
-    client: DeviceClient, world: World, fault: Fault
+    client: DeviceClient,
+    network: FakeNetwork,
+    reporter: RecordingReporter,
+    fault: Fault,
 ) -> None:
-    world.faults["create"] = [fault]
+    network.faults["create"] = [fault]
 
     with pytest.raises(ServiceError) as caught:
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
     assert "may be running" in caught.value.__notes__[0]
-    assert world.kinds() == [CreateUnknown]
+    assert reporter.kinds() == [CreateUnknown]
 
 
 def test_an_interrupt_during_create_is_reported_as_unknown(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
     def interrupt(
         _request: httpx.Request, carry_out: Callable[[], httpx.Response]
@@ -712,121 +750,121 @@ def test_an_interrupt_during_create_is_reported_as_unknown(
         carry_out()
         raise KeyboardInterrupt
 
-    world.faults["create"] = [interrupt]
+    network.faults["create"] = [interrupt]
 
     with pytest.raises(KeyboardInterrupt):
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
-    assert world.kinds() == [CreateUnknown]
+    assert reporter.kinds() == [CreateUnknown]
 
 
 def test_an_interrupt_during_the_stop_does_not_prevent_it(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
     def interrupt(
         _request: httpx.Request, _carry_out: Callable[[], httpx.Response]
     ) -> httpx.Response:
         raise KeyboardInterrupt
 
-    world.faults["stop"] = [interrupt]
+    network.faults["stop"] = [interrupt]
 
     with pytest.raises(KeyboardInterrupt):
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
-    assert world.statuses() == ["stopped"]
-    assert world.kinds()[-1] is Stopped
+    assert network.statuses() == ["stopped"]
+    assert reporter.kinds()[-1] is Stopped
 
 
 def test_a_stop_response_with_another_session_proves_nothing(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
     another = changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d")
-    world.faults["stop"] = [another]
+    network.faults["stop"] = [another]
 
-    leased(client, world)  # the lookup proves it
+    leased(client, network)  # the lookup proves it
 
-    world.faults["stop"], world.faults["get"] = (
+    network.faults["stop"], network.faults["get"] = (
         [another] * 3,
         [changed()] * 3 + [another] * 3,
     )
     with pytest.raises(StopFailedError, match="returned session 7d7a1f0e"):
-        leased(client, world)
-    assert world.requests[-6:] == ["stop", "get"] * 3
+        leased(client, network)
+    assert network.requests[-6:] == ["stop", "get"] * 3
 
 
 def test_a_compressed_response_is_refused_before_decompression(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["get"] = [
+    network.faults["get"] = [
         lambda _request, _carry_out: httpx.Response(
             200, headers={"Content-Encoding": "br"}
         )
     ] * 100
 
     with pytest.raises(UnexpectedReplyError, match="compressed"):
-        leased(client, world)
+        leased(client, network)
 
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 def test_responses_compressed_by_a_proxy_are_decompressed(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
     for operation in ("create", "get", "stop"):
-        world.faults[operation] = [compressed] * 100
+        network.faults[operation] = [compressed] * 100
 
-    leased(client, world)
+    leased(client, network)
 
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 def test_an_overlarge_compressed_response_is_refused(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
     compressed = gzip.compress(bytes(64 * 1024 * 1024))
-    world.faults["get"] = [lambda _request, _carry_out: gzipped(compressed)] * 100
+    network.faults["get"] = [lambda _request, _carry_out: gzipped(compressed)] * 100
 
     with pytest.raises(
         UnexpectedReplyError,
         match="the decompressed response is larger than 1048576 bytes",
     ):
-        leased(client, world)
+        leased(client, network)
 
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 def test_an_unchanged_wait_is_reported_from_time_to_time(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
-    world.faults["get"] = [changed(status="new", remoteConfig=None)] * 20
+    network.faults["get"] = [changed(status="new", remoteConfig=None)] * 20
 
-    leased(client, world)
+    leased(client, network, reporter=reporter)
 
     assert [
-        detail_of(event) for event in world.events if isinstance(event, StateChanged)
+        detail_of(event) for event in reporter.events if isinstance(event, StateChanged)
     ] == ["new"] * 3
 
 
 def test_no_connection_detail_in_an_unreadable_response_is_shown(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["get"] = [
+    network.faults["get"] = [
         answer(200, '{"data": {"remoteConfig": {"toolsAuthToken": "sesame-open"}}} x')
     ] * 100
 
     with pytest.raises(UnexpectedReplyError) as caught:
-        leased(client, world)
+        leased(client, network)
 
     assert "sesame" not in str(caught.value)
 
 
 def test_an_invalid_id_is_refused_before_anything_is_sent(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
     with pytest.raises(ConfigError, match=r"'\.\./x' must be a UUID"):
         client.stop("../x")
 
-    assert world.requests == []
+    assert network.requests == []
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
@@ -839,10 +877,12 @@ def test_an_unusable_proxy_is_reported_with_its_variable(
         DeviceClient("https://devices.example", "open-sesame-open")
 
 
-def test_an_unusable_service_url_is_a_configuration_error(world: World) -> None:
+def test_an_unusable_service_url_is_a_configuration_error(
+    network: FakeNetwork, reporter: RecordingReporter
+) -> None:
     client = DeviceClient("https://xn--", "open-sesame-open")
 
     with pytest.raises(ConfigError, match="xn--"):
-        leased(client, world)
+        leased(client, network, reporter=reporter)
 
-    assert world.events == []
+    assert reporter.events == []

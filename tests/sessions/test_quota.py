@@ -21,10 +21,10 @@ import pytest
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.report.verdict import verdict_of
 from pytest_device.sessions.quota import Slot, Slots, slots, slots_directory
-from pytest_device.sessions.reporter import ProgressReporter
+from pytest_device.sessions.reporter import ProgressReporter, SilentReporter
 from pytest_device.testing import FakeClock
 from pytest_device.verdict import Verdict
-from tests.sessions.recorder import SILENT, Recorder
+from tests.fakes.reporter import SILENT, RecordingReporter
 from tests.waiting import eventually
 
 QUOTA = str(Path(slots.__file__).parent)
@@ -325,30 +325,19 @@ def test_a_holder_with_an_unreadable_name_still_counts(
     release(held)
 
 
-class Timed(Recorder):
-    """Remembers when it got each line."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        super().__init__()
-        self._clock, self.seconds = clock, list[float]()
-
-    def progress(self, text: str) -> None:
-        self.seconds.append(self._clock())
-        super().progress(text)
-
-
 def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(
     slots_of: MakeSlots,
 ) -> None:
     held, clock = slots_of(1, "run a").acquire(1), FakeClock()
-    reporter = Timed(clock)
+    seconds: list[float] = []
+    reporter = RecordingReporter(on_progress=lambda _text: seconds.append(clock()))
 
     with pytest.raises(LeaseTimeoutError):
         slots_of(
             1, clock=clock, sleep=clock.sleep, reporter=reporter, timeout_seconds=70
         ).acquire(1)
 
-    assert reporter.seconds == pytest.approx([5, 35, 65], abs=1)
+    assert seconds == pytest.approx([5, 35, 65], abs=1)
     assert reporter.lines[0] == (
         "waited 5 s for 1 of 1 sessions (--device-max-sessions); "
         f"in use: 1 by run a (process {os.getpid()}); position in the queue: 1"
@@ -357,7 +346,7 @@ def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(
 
 
 def test_a_short_wait_is_not_reported(slots_of: MakeSlots) -> None:
-    held, reporter = slots_of().acquire(2), Recorder()
+    held, reporter = slots_of().acquire(2), RecordingReporter()
 
     with pytest.raises(LeaseTimeoutError):
         slots_of(reporter=reporter, timeout_seconds=4.9).acquire(1)
@@ -563,7 +552,7 @@ def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         held = Slots(
-            directory, 1, holder="run a", timeout_seconds=0, reporter=SILENT
+            directory, 1, holder="run a", timeout_seconds=0, reporter=SilentReporter()
         ).acquire(1)
     finally:
         os.umask(before)
@@ -588,7 +577,7 @@ def test_an_unusable_slots_directory_is_a_configuration_error(tmp_path: Path) ->
         1,
         holder="run a",
         timeout_seconds=60,
-        reporter=SILENT,
+        reporter=SilentReporter(),
     )
 
     with pytest.raises(

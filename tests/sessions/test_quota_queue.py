@@ -16,8 +16,8 @@ import pytest
 from pytest_device import LeaseTimeoutError
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.testing import FakeClock
-from tests.sessions.recorder import SILENT
 from tests.sessions.redis_server import redis_server
 from tests.waiting import eventually
 
@@ -83,7 +83,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             address,
             "DEVICE_SLOTS_URL",
             str(tmp_path),
-            SILENT,
+            SilentReporter(),
             slot_seconds=SLOT_SECONDS,
             settle_seconds=0,
         )
@@ -100,7 +100,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             timeout_seconds=timeout_seconds,
             clock=time.monotonic if is_real else clock,
             sleep=(lambda _seconds: time.sleep(0.01)) if is_real else pause,
-            reporter=SILENT,
+            reporter=SilentReporter(),
         )
 
     return make

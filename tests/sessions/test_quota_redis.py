@@ -17,9 +17,10 @@ from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.sessions.breaker import LocalBreaker, Permits
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.quota.redis_store import RedisConfig
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.testing import FakeClock
+from tests.fakes.reporter import RecordingReporter
 from tests.sessions.machine import Machine, release, slots_on
-from tests.sessions.recorder import SILENT, Recorder
 from tests.sessions.redis_server import RedisServer, redis_server
 from tests.sessions.tls_relay import tls_relay
 from tests.waiting import eventually
@@ -161,7 +162,9 @@ SETTLE_SECONDS = 1.5
 
 def wait_for_slot(machine: Machine, holder: str = "run b") -> list[Slot]:
     """Take the only slot, in real time."""
-    slots = Slots(machine.store, 1, holder=holder, timeout_seconds=60, reporter=SILENT)
+    slots = Slots(
+        machine.store, 1, holder=holder, timeout_seconds=60, reporter=SilentReporter()
+    )
     return slots.acquire(1)
 
 
@@ -194,7 +197,7 @@ def test_a_server_that_restarted_gives_no_slot_until_others_have_renewed_theirs(
                 1,
                 holder="run b",
                 timeout_seconds=2 * SETTLE_SECONDS,
-                reporter=SILENT,
+                reporter=SilentReporter(),
             ).acquire(1)
         assert (held[0].is_held, here.warnings) == (True, [])
 
@@ -281,21 +284,21 @@ def test_each_attempt_renews_the_queue_place(
     client: Any = redis.Redis(port=running_server.port, decode_responses=True)
     with client:
 
-        class Look(Recorder):
-            def progress(self, text: str) -> None:
-                assert "waited" in text
-                seen.extend(
-                    ends
-                    for _, ends in client.zrange(
-                        f"{{pytest-device:{tmp_path.name}}}:2:waiting",
-                        0,
-                        -1,
-                        withscores=True,
-                    )
+        def look(text: str) -> None:
+            assert "waited" in text
+            seen.extend(
+                ends
+                for _, ends in client.zrange(
+                    f"{{pytest-device:{tmp_path.name}}}:2:waiting",
+                    0,
+                    -1,
+                    withscores=True,
                 )
+            )
 
+        reporter = RecordingReporter(on_progress=look)
         with pytest.raises(LeaseTimeoutError):
-            machine().slots(timeout_seconds=70, reporter=Look()).acquire(1)
+            machine().slots(timeout_seconds=70, reporter=reporter).acquire(1)
 
     assert len(seen) == 3
     assert seen[0] < seen[2]
@@ -342,7 +345,7 @@ def test_after_a_day_the_server_has_no_data_but_its_marker(
 
 def test_no_repr_contains_the_url() -> None:
     terms = RedisConfig(
-        "redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT
+        "redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SilentReporter()
     )
 
     assert "sesame" not in repr(terms)

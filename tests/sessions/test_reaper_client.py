@@ -40,6 +40,7 @@ from pytest_device.sessions.reporter import Net
 from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
+from tests.fakes.reporter import RecordingReporter
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -50,8 +51,7 @@ from tests.sessions.reaper_clients import (
     reapers,
     request_at,
 )
-from tests.sessions.recorder import Recorder
-from tests.sessions.world import ref_of
+from tests.sessions.references import ref_of
 from tests.waiting import eventually
 
 pytestmark = [
@@ -442,7 +442,7 @@ def test_a_kept_session_keeps_running_and_is_recorded_as_kept(
 def test_a_killed_reaper_is_replaced_by_one_that_stops_its_sessions(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingReporter()
     with reaper_client(service, tmp_path, reporter=recorder) as client:
         session = client.create(request_at(service))
         next_reaper(mark, kill_reaper(mark))
@@ -459,7 +459,7 @@ def test_a_killed_reaper_is_replaced_by_one_that_stops_its_sessions(
 def test_a_reaper_killed_twice_is_not_replaced_again_and_that_is_reported(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingReporter()
     with reaper_client(service, tmp_path, reporter=recorder) as client:
         client.create(request_at(service))
         kill_reaper(mark, kill_reaper(mark))
@@ -547,7 +547,7 @@ def test_no_process_is_started_if_the_reaper_is_disabled(
 def test_an_unwritable_ledger_is_reported_once_and_prevents_no_stop(
     service: FaultyService, tmp_path: Path
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingReporter()
     with reaper_client(service, tmp_path / "state", reporter=recorder) as client:
         created = [client.create(request_at(service)) for _ in range(2)]
         shutil.rmtree(tmp_path / "state")
@@ -565,7 +565,7 @@ def test_an_unwritable_ledger_is_reported_once_and_prevents_no_stop(
 def test_without_a_writable_ledger_a_session_is_created_after_a_warning(
     service: FaultyService, tmp_path: Path
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingReporter()
     with reaper_client(service, tmp_path / "state", reporter=recorder) as client:
         shutil.rmtree(tmp_path / "state")
         (tmp_path / "state").touch()

@@ -33,8 +33,10 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement, SessionRequest
-from tests.sessions.recorder import Recorder
-from tests.sessions.world import APP_ID, Fault, World, ref_of
+from tests.fakes.local_service import APP_ID
+from tests.fakes.network import FakeNetwork, Fault
+from tests.fakes.reporter import RecordingReporter
+from tests.sessions.references import ref_of
 
 REQUEST = SessionRequest.from_arguments(
     app_id=APP_ID,
@@ -57,10 +59,11 @@ def answer(status: int, body: str = "", *, after: str | None = None) -> Fault:
 class Watched:
     """A lease with records of its pauses and the times of its requests."""
 
-    def __init__(self, client: DeviceClient, world: World) -> None:
-        self.client, self.world = client, world
+    def __init__(self, client: DeviceClient, network: FakeNetwork) -> None:
+        self.client, self.network = client, network
+        self.reporter = RecordingReporter()
         self.times: dict[str, list[float]] = {}
-        self.began = world.clock()
+        self.began = network.clock()
 
     def fault(self, operation: str, *faults: Fault) -> None:
         """Inject faults in turn; record the times of all such requests."""
@@ -70,12 +73,12 @@ class Watched:
             def strike(
                 request: httpx.Request, carry_out: Callable[[], httpx.Response]
             ) -> httpx.Response:
-                times.append(self.world.clock() - self.began)
+                times.append(self.network.clock() - self.began)
                 return fault(request, carry_out)
 
             return strike
 
-        self.world.faults[operation] = [
+        self.network.faults[operation] = [
             timed(fault) for fault in (*faults, *[carried_out] * 50)
         ]
 
@@ -89,21 +92,21 @@ class Watched:
         policy = WaitPolicy(
             timeout_seconds=timeout_seconds, jitter=jitter, random=random
         )
-        clock, recorder = self.world.clock, Recorder(self.world.events)
+        clock = self.network.clock
         with lease(
             self.client,
             REQUEST,
             policy=policy,
             clock=clock,
             sleep=clock.sleep,
-            reporter=recorder,
+            reporter=self.reporter,
         ) as session:
             return session
 
     def states(self) -> Sequence[str]:
         return [
             detail_of(event)
-            for event in self.world.events
+            for event in self.reporter.events
             if isinstance(event, StateChanged)
         ]
 
@@ -115,8 +118,8 @@ def carried_out(
 
 
 @pytest.fixture
-def watched(client: DeviceClient, world: World) -> Watched:
-    return Watched(client, world)
+def watched(client: DeviceClient, network: FakeNetwork) -> Watched:
+    return Watched(client, network)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +139,7 @@ def test_a_temporarily_refused_create_is_retried_at_the_requested_time(
     watched.lease()
 
     assert watched.times["create"] == [0, 12, 24]
-    assert watched.world.statuses() == ["stopped"]
+    assert watched.network.statuses() == ["stopped"]
 
 
 def test_a_retry_date_is_waited_for(watched: Watched) -> None:
@@ -215,7 +218,7 @@ def test_the_wait_for_capacity_is_reported_immediately_and_then_from_time_to_tim
     watched.lease()
 
     text = "the service has no capacity (429), retrying in 12 s"
-    reported = [event for event in watched.world.events if detail_of(event) == text]
+    reported = [event for event in watched.reporter.events if detail_of(event) == text]
     assert [
         (ref_of(event).waited_seconds, session_id_of(event)) for event in reported
     ] == [(0, ""), (36, "")]
@@ -239,8 +242,8 @@ def test_a_timeout_without_capacity_is_reported_with_the_last_response(
     assert "(status 503): all devices are in use" in message
     assert "--device-wait-timeout-seconds" in message
     assert watched.times["create"] == [0, 20, 40]
-    assert watched.world.statuses() == []
-    assert CreateUnknown not in watched.world.kinds()
+    assert watched.network.statuses() == []
+    assert CreateUnknown not in watched.reporter.kinds()
 
 
 def test_the_wait_timeout_includes_queueing_and_booting(watched: Watched) -> None:
@@ -249,7 +252,7 @@ def test_the_wait_timeout_includes_queueing_and_booting(watched: Watched) -> Non
     with pytest.raises(SessionTimeoutError, match="not ready after 50 s"):
         watched.lease(timeout_seconds=50)
 
-    assert watched.world.statuses() == ["stopped"]
+    assert watched.network.statuses() == ["stopped"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +274,7 @@ def test_a_create_call_is_not_repeated_after_a_gateways_error(
         watched.lease()
 
     assert watched.times["create"] == [0]
-    assert watched.world.kinds() == [CreateUnknown]
+    assert watched.reporter.kinds() == [CreateUnknown]
     assert "may be running" in caught.value.__notes__[0]
 
 
@@ -289,7 +292,7 @@ def test_a_truncated_refusal_is_not_trusted(watched: Watched) -> None:
     with pytest.raises(Exception, match="2 of 536 bytes"):
         watched.lease()
 
-    assert watched.world.kinds() == [CreateUnknown]
+    assert watched.reporter.kinds() == [CreateUnknown]
 
 
 PAGE_503 = answer(503, HTML, after="5")
@@ -312,7 +315,7 @@ def test_a_create_call_that_a_gateway_refuses_with_its_page_is_sent_again_after_
 
     assert watched.times["create"] == [0, 15, 45]
     assert "asking again in 15 s" in watched.states()[0]
-    assert watched.world.statuses() == ["stopped"]
+    assert watched.network.statuses() == ["stopped"]
 
 
 def test_a_page_that_stays_is_raised_after_three_calls(watched: Watched) -> None:
@@ -331,7 +334,7 @@ def test_a_pause_does_not_outlast_the_wait_timeout(watched: Watched) -> None:
         watched.lease(timeout_seconds=40)
 
     assert watched.times["create"] == [0, 15]
-    assert watched.world.clock() - watched.began == 15
+    assert watched.network.clock() - watched.began == 15
 
 
 @pytest.mark.parametrize(
@@ -357,13 +360,13 @@ def test_a_create_call_is_not_sent_again_after_any_other_page_or_refusal(
 
 
 def pool_of(
-    client: DeviceClient, world: World, breaker: LocalBreaker | None = None
+    client: DeviceClient, network: FakeNetwork, breaker: LocalBreaker | None = None
 ) -> Pool:
-    permits = Permits(breaker or LocalBreaker(2, world.clock), verdict_of=verdict_of)
+    permits = Permits(breaker or LocalBreaker(2, network.clock), verdict_of=verdict_of)
     config = SessionConfig(
-        client, world.clock, Relay(Recorder(world.events)), permits=permits
+        client, network.clock, Relay(RecordingReporter()), permits=permits
     )
-    return Pool(config, sleep=world.clock.sleep)
+    return Pool(config, sleep=network.clock.sleep)
 
 
 def fresh(pool: Pool) -> None:
@@ -385,15 +388,15 @@ def fresh(pool: Pool) -> None:
 def test_a_call_that_contradicts_earlier_ones_is_sent_again(
     watched: Watched, faults: list[Fault]
 ) -> None:
-    pool = pool_of(watched.client, watched.world)
+    pool = pool_of(watched.client, watched.network)
     fresh(pool)
     watched.fault("create", *faults)
-    before = watched.world.clock()
+    before = watched.network.clock()
 
     fresh(pool)
 
     assert watched.times["create"][-1] - (before - watched.began) >= 15
-    assert watched.world.statuses() == ["stopped"] * 2
+    assert watched.network.statuses() == ["stopped"] * 2
 
 
 @pytest.mark.parametrize(
@@ -405,13 +408,13 @@ def test_what_has_never_worked_fails_at_once(watched: Watched, fault: Fault) -> 
     with pytest.raises(ServiceError):
         watched.lease()
 
-    assert watched.world.clock() - watched.began < 5
+    assert watched.network.clock() - watched.began < 5
 
 
 def test_a_token_that_no_longer_works_is_final_after_three_calls(
     watched: Watched,
 ) -> None:
-    pool = pool_of(watched.client, watched.world)
+    pool = pool_of(watched.client, watched.network)
     fresh(pool)
     watched.fault("create", *[answer(401, "{}")] * 9)
     with pytest.raises(UnauthorizedError):
@@ -426,7 +429,7 @@ def test_a_token_that_no_longer_works_is_final_after_three_calls(
 def test_during_a_deployment_two_tests_fail_and_the_third_gets_its_device(
     watched: Watched,
 ) -> None:
-    pool = pool_of(watched.client, watched.world)
+    pool = pool_of(watched.client, watched.network)
     # Each may have created a session: neither call is repeated.
     watched.fault("create", *[PAGE_503] * 2)
 
@@ -441,7 +444,7 @@ def test_during_a_deployment_two_tests_fail_and_the_third_gets_its_device(
 def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
     watched: Watched,
 ) -> None:
-    pool = pool_of(watched.client, watched.world)
+    pool = pool_of(watched.client, watched.network)
     watched.fault("create", *[PAGE_503] * 9)
     with pytest.raises(StatusError):
         fresh(pool)
@@ -451,7 +454,7 @@ def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
             [DeviceRequirement(REQUEST, sharing_key="")], WaitPolicy(timeout_seconds=10)
         )
 
-    assert watched.world.clock() == watched.began
+    assert watched.network.clock() == watched.began
 
 
 def test_an_error_after_a_refusal_is_raised(watched: Watched) -> None:
@@ -462,20 +465,22 @@ def test_an_error_after_a_refusal_is_raised(watched: Watched) -> None:
 
 
 def test_a_client_without_a_pool_raises_the_refusal_with_its_retry_time(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["create"] = [answer(429, '{"message": "later"}', after="33")]
+    network.faults["create"] = [answer(429, '{"message": "later"}', after="33")]
 
     with pytest.raises(NoCapacityError, match="later") as caught:
         client.create(REQUEST)
 
     assert (caught.value.status, caught.value.retry_after_seconds) == (429, 33)
-    assert world.requests == ["create"]
+    assert network.requests == ["create"]
 
 
-def session_of(client: DeviceClient, world: World, policy: WaitPolicy) -> DeviceSession:
+def session_of(
+    client: DeviceClient, network: FakeNetwork, policy: WaitPolicy
+) -> DeviceSession:
     return DeviceSession(
-        DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock)
+        DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, network.clock)
     )
 
 
@@ -489,7 +494,7 @@ def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_er
 
     reported = [
         (event, detail_of(event))
-        for event in watched.world.events
+        for event in watched.reporter.events
         if isinstance(event, StateChanged)
     ]
     said = [(ref_of(event).waited_seconds, text[-4:]) for event, text in reported]
@@ -497,52 +502,52 @@ def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_er
 
 
 def test_a_session_waiting_for_capacity_reports_it_and_retries_only_when_due(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["create"] = [answer(429, after="20")]
+    network.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(jitter=0)
-    session = session_of(client, world, policy)
+    session = session_of(client, network, policy)
 
     session.advance()
     assert not session.is_created
-    assert session.due == world.clock() + 20
-    world.clock.sleep(5)
+    assert session.due == network.clock() + 20
+    network.clock.sleep(5)
     session.advance()
-    assert session.due == world.clock() + 15
-    assert world.requests == ["create"]
+    assert session.due == network.clock() + 15
+    assert network.requests == ["create"]
 
-    world.clock.sleep(15)
+    network.clock.sleep(15)
     session.advance()
     assert session.is_created
-    assert session.due == world.clock() + 5
+    assert session.due == network.clock() + 5
     session.stop()
 
 
 def test_a_session_is_not_requested_after_its_timeout(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["create"] = [answer(429, after="20")]
+    network.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(timeout_seconds=20, jitter=0)
-    session = session_of(client, world, policy)
+    session = session_of(client, network, policy)
     session.advance()
-    world.clock.sleep(20)
+    network.clock.sleep(20)
 
     with pytest.raises(LeaseTimeoutError):
         session.advance()
 
-    assert world.requests == ["create"]
+    assert network.requests == ["create"]
 
 
 def test_a_session_that_was_never_created_needs_no_stop(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork
 ) -> None:
-    world.faults["create"] = [answer(429, after="20")]
-    session = session_of(client, world, WaitPolicy())
+    network.faults["create"] = [answer(429, after="20")]
+    session = session_of(client, network, WaitPolicy())
     session.advance()
 
     session.stop()
 
-    assert world.requests == ["create"]
+    assert network.requests == ["create"]
 
 
 def test_the_remaining_cost_of_a_session_counts_from_its_creation(
@@ -553,7 +558,7 @@ def test_the_remaining_cost_of_a_session_counts_from_its_creation(
     watched.lease()
 
     created = next(
-        event for event in watched.world.events if isinstance(event, Created)
+        event for event in watched.reporter.events if isinstance(event, Created)
     )
     assert (created.session.waited_seconds, created.session.minutes) == (300, 25)
 
@@ -587,7 +592,11 @@ def test_postponed_polls_end_at_the_wait_timeout(watched: Watched) -> None:
     ("after", "times"), [("3", [0, 3, 6]), ("3600", [0, 15, 30]), ("0", [0, 0.5, 1.5])]
 )
 def test_a_stop_respects_retry_after_up_to_a_limit(
-    watched: Watched, client: DeviceClient, world: World, after: str, times: list[float]
+    watched: Watched,
+    client: DeviceClient,
+    network: FakeNetwork,
+    after: str,
+    times: list[float],
 ) -> None:
     watched.fault("stop", answer(429, after=after), answer(503, after=after))
     session = client.create(REQUEST)
@@ -595,7 +604,7 @@ def test_a_stop_respects_retry_after_up_to_a_limit(
     client.stop(session.id)
 
     assert watched.times["stop"] == times
-    assert world.statuses() == ["stopped"]
+    assert network.statuses() == ["stopped"]
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 4.5), (0.5, 5.0), (1.0, 5.5)])
@@ -609,60 +618,62 @@ def test_polls_are_spread_by_a_tenth(
     assert watched.times["get"] == pytest.approx([pause, 2 * pause, 3 * pause])
 
 
-def test_polls_follow_past_boots_by_default(client: DeviceClient, world: World) -> None:
+def test_polls_follow_past_boots_by_default(
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
+) -> None:
     policy = WaitPolicy(past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
         client,
         REQUEST,
         policy=policy,
-        clock=world.clock,
-        sleep=world.clock.sleep,
-        reporter=Recorder(world.events),
+        clock=network.clock,
+        sleep=network.clock.sleep,
+        reporter=reporter,
     ):
         pass
 
-    ready = next(event for event in world.events if isinstance(event, Ready))
+    ready = next(event for event in reporter.events if isinstance(event, Ready))
     assert 12 <= ready.session.waited_seconds < 13
-    assert world.requests.count("get") <= 3
+    assert network.requests.count("get") <= 3
     assert ready.boot_key == "android appium"
 
 
 def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
-    world.faults["create"] = [answer(429, after="100")]
+    network.faults["create"] = [answer(429, after="100")]
     policy = WaitPolicy(past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
         client,
         REQUEST,
         policy=policy,
-        clock=world.clock,
-        sleep=world.clock.sleep,
-        reporter=Recorder(world.events),
+        clock=network.clock,
+        sleep=network.clock.sleep,
+        reporter=reporter,
     ):
         pass
 
-    ready = next(event for event in world.events if isinstance(event, Ready))
+    ready = next(event for event in reporter.events if isinstance(event, Ready))
     assert 112 <= ready.session.waited_seconds < 113
 
 
 def test_past_boots_change_nothing_with_fixed_polling(
-    client: DeviceClient, world: World
+    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
 ) -> None:
     policy = WaitPolicy(learned=False, past_boots=[12.0] * 20, jitter=0)
     with lease(
         client,
         REQUEST,
         policy=policy,
-        clock=world.clock,
-        sleep=world.clock.sleep,
-        reporter=Recorder(world.events),
+        clock=network.clock,
+        sleep=network.clock.sleep,
+        reporter=reporter,
     ):
         pass
 
     assert (
         next(
-            event for event in world.events if isinstance(event, Ready)
+            event for event in reporter.events if isinstance(event, Ready)
         ).session.waited_seconds
         == 15
     )

@@ -43,8 +43,8 @@ from pytest_device.sessions.states import Phase
 from pytest_device.sessions.sweep import reconcile, sweep
 from pytest_device.sessions.warm import WarmConfig, WarmStore, left_warm, request_digest
 from pytest_device.testing import FaultyService
+from tests.fakes.reporter import RecordingReporter
 from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, entry_of, reapers
-from tests.sessions.recorder import Recorder
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -79,7 +79,7 @@ class Run:
         token: str = "",
     ) -> None:
         token = token or at.token
-        self.recorder = Recorder()
+        self.recorder = RecordingReporter()
         self.events = self.recorder.events
         self.problem: str | None = None
         self.later = timedelta()

@@ -18,7 +18,7 @@ from pytest_device.service.devices.found import DevicePreference, Found
 from pytest_device.service.devices.kinds import Devices, Machine, availability
 from pytest_device.service.programs.guard import Guard
 from pytest_device.spec import Platform, SessionType
-from tests.service.devices.recorded import Recorded
+from tests.fakes.programs import FakeProgram
 from tests.waiting import eventually
 
 LISTED = "List of devices attached\n{}"
@@ -46,15 +46,15 @@ def simctl(**states: str) -> str:
 
 
 @dataclass
-class Desk:
-    """A machine with adb, emulator and xcrun replaced by recorded output."""
+class FakeSdk:
+    """Stands in for the tools of Android and iOS on a machine: adb, emulator and xcrun with recorded output."""
 
     directory: Path
     reported: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.adb = Recorded.made(self.directory / "bin/adb")
-        self.xcrun = Recorded.made(self.directory / "bin/xcrun")
+        self.adb = FakeProgram.made(self.directory / "bin/adb")
+        self.xcrun = FakeProgram.made(self.directory / "bin/xcrun")
         self.adb.answers({"devices*": LISTED.format("")})
 
     @property
@@ -63,7 +63,7 @@ class Desk:
 
     def emulator(self, *avds: str, boots: bool = True, exits: str = "") -> None:
         """Put an emulator there: with its start adb lists it, and says at the third question that it has booted."""
-        program, adb = self.directory / "bin/emulator", self.adb.program
+        program, adb = self.directory / "bin/emulator", self.adb.path
         up = f"echo '{UP.strip()}'"
         program.write_text(
             f"#!{sys.executable}\n"
@@ -124,8 +124,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def sdk(tmp_path: Path) -> FakeSdk:
+    return FakeSdk(tmp_path)
 
 
 def request(platform: str = "android", **more: str) -> Mapping[str, Any]:
@@ -142,24 +142,24 @@ async def lent(
 
 @pytest.mark.parametrize("platform", list(Platform))
 def test_with_real_devices_only_no_browser_is_used(
-    desk: Desk, platform: Platform
+    sdk: FakeSdk, platform: Platform
 ) -> None:
-    (desk.directory / "bin/chromium").write_text("#!/bin/sh\n")
-    (desk.directory / "bin/chromium").chmod(0o755)
-    desk.xcrun.answers({"*": '{"devices": {}}'})
+    (sdk.directory / "bin/chromium").write_text("#!/bin/sh\n")
+    (sdk.directory / "bin/chromium").chmod(0o755)
+    sdk.xcrun.answers({"*": '{"devices": {}}'})
 
-    assert [found.kind for found in desk.look(platform, DevicePreference())][1:2] == [
+    assert [found.kind for found in sdk.look(platform, DevicePreference())][1:2] == [
         "chromium"
     ]
     assert [
-        found.kind for found in desk.look(platform, DevicePreference(real_only=True))
+        found.kind for found in sdk.look(platform, DevicePreference(real_only=True))
     ] in (
         ["emulator"],
         ["simulator"],
     )
 
     async def scenario() -> None:
-        async with desk.devices(DevicePreference(real_only=True)) as devices:
+        async with sdk.devices(DevicePreference(real_only=True)) as devices:
             refusal = await devices.refusal(request(str(platform)))
             assert refusal
             assert "this machine has no" in refusal
@@ -172,20 +172,20 @@ def test_with_real_devices_only_no_browser_is_used(
                 == "deviceIdentifier 'chromium': this service uses real devices only"
             )
             with pytest.raises(ConfigError, match="this machine has no"):
-                await devices.choose(request(str(platform)), desk.reported.append)
+                await devices.choose(request(str(platform)), sdk.reported.append)
 
     asyncio.run(scenario())
 
 
-def test_only_the_named_avd_is_used_if_it_is_running(desk: Desk) -> None:
-    desk.adb.answers(
+def test_only_the_named_avd_is_used_if_it_is_running(sdk: FakeSdk) -> None:
+    sdk.adb.answers(
         {
             "devices*": LISTED.format(PIXEL + UP),
             "-s emulator-5554 emu avd name": "Phone_34\nOK",
         }
     )
 
-    (found,) = desk.look(
+    (found,) = sdk.look(
         Platform.ANDROID, DevicePreference(real_only=True, avd="Phone_34")
     )
 
@@ -201,12 +201,12 @@ def test_only_the_named_avd_is_used_if_it_is_running(desk: Desk) -> None:
     ],
 )
 def test_a_missing_avd_is_reported(
-    desk: Desk, installed: str | None, missing: str
+    sdk: FakeSdk, installed: str | None, missing: str
 ) -> None:
     if installed:
-        desk.emulator(*installed.split())
+        sdk.emulator(*installed.split())
 
-    found = desk.look(Platform.ANDROID, DevicePreference(avd="Phone_34"))[0]
+    found = sdk.look(Platform.ANDROID, DevicePreference(avd="Phone_34"))[0]
 
     assert (found.missing, found.devices) == (missing, ())
     assert found.fix
@@ -220,14 +220,14 @@ def test_a_missing_avd_is_reported(
     ],
 )
 def test_no_browser_replaces_a_device_that_is_named_unless_a_test_requests_one(
-    desk: Desk, platform: str, preference: DevicePreference, missing: str
+    sdk: FakeSdk, platform: str, preference: DevicePreference, missing: str
 ) -> None:
-    (desk.directory / "bin/chromium").write_text("#!/bin/sh\n")
-    (desk.directory / "bin/chromium").chmod(0o755)
-    desk.xcrun.answers({"*": '{"devices": {}}'})
+    (sdk.directory / "bin/chromium").write_text("#!/bin/sh\n")
+    (sdk.directory / "bin/chromium").chmod(0o755)
+    sdk.xcrun.answers({"*": '{"devices": {}}'})
 
     async def scenario() -> None:
-        async with desk.devices(preference) as devices:
+        async with sdk.devices(preference) as devices:
             refusal = await devices.refusal(request(platform))
             assert refusal
             assert missing in refusal
@@ -238,40 +238,38 @@ def test_no_browser_replaces_a_device_that_is_named_unless_a_test_requests_one(
     asyncio.run(scenario())
 
 
-def test_the_avd_is_started_once_and_shut_down_with_the_service(desk: Desk) -> None:
-    desk.emulator("Phone_34")
+def test_the_avd_is_started_once_and_shut_down_with_the_service(sdk: FakeSdk) -> None:
+    sdk.emulator("Phone_34")
 
     async def scenario() -> list[str]:
-        async with desk.devices(DevicePreference(avd="Phone_34")) as devices:
+        async with sdk.devices(DevicePreference(avd="Phone_34")) as devices:
             assert await devices.refusal(request()) is None
-            assert desk.started == []
-            await devices.choose(request(), desk.reported.append)
+            assert sdk.started == []
+            await devices.choose(request(), sdk.reported.append)
             names = []
             for _ in range(2):
-                async with lent(devices, desk.directory) as device:
+                async with lent(devices, sdk.directory) as device:
                     names.append(device.name)
-            assert (desk.directory / "bin/adb.up").exists()
+            assert (sdk.directory / "bin/adb.up").exists()
             return names
 
     assert asyncio.run(scenario()) == ["emulator-5554"] * 2
-    assert desk.started == [
+    assert sdk.started == [
         "-avd Phone_34 -port 5554 -no-window -no-audio -no-boot-anim -no-snapshot-save"
     ]
-    assert desk.reported[0] == "starting emulator Phone_34"
-    assert (
-        desk.adb.asked.count("-s emulator-5554 shell getprop sys.boot_completed") >= 3
-    )
-    assert "-s emulator-5554 emu kill" in desk.adb.asked
-    assert eventually(lambda: not emulators(desk))
+    assert sdk.reported[0] == "starting emulator Phone_34"
+    assert sdk.adb.asked.count("-s emulator-5554 shell getprop sys.boot_completed") >= 3
+    assert "-s emulator-5554 emu kill" in sdk.adb.asked
+    assert eventually(lambda: not emulators(sdk))
 
 
-def test_an_emulator_that_exits_is_reported_with_its_output(desk: Desk) -> None:
-    desk.emulator("Phone_34", exits="PANIC: no KVM here")
+def test_an_emulator_that_exits_is_reported_with_its_output(sdk: FakeSdk) -> None:
+    sdk.emulator("Phone_34", exits="PANIC: no KVM here")
 
     async def scenario() -> None:
         async with (
-            desk.devices(DevicePreference(avd="Phone_34")) as devices,
-            lent(devices, desk.directory),
+            sdk.devices(DevicePreference(avd="Phone_34")) as devices,
+            lent(devices, sdk.directory),
         ):
             pass
 
@@ -282,24 +280,22 @@ def test_an_emulator_that_exits_is_reported_with_its_output(desk: Desk) -> None:
         asyncio.run(scenario())
 
 
-def test_a_timed_out_boot_leaves_no_emulator(desk: Desk) -> None:
-    desk.emulator("Phone_34", boots=False)
+def test_a_timed_out_boot_leaves_no_emulator(sdk: FakeSdk) -> None:
+    sdk.emulator("Phone_34", boots=False)
 
     async def scenario() -> None:
-        async with desk.devices(DevicePreference(avd="Phone_34")) as devices:
-            boot = asyncio.create_task(devices.choose(request(), desk.reported.append))
-            assert await asyncio.to_thread(
-                eventually, lambda: len(emulators(desk)) == 1
-            )
+        async with sdk.devices(DevicePreference(avd="Phone_34")) as devices:
+            boot = asyncio.create_task(devices.choose(request(), sdk.reported.append))
+            assert await asyncio.to_thread(eventually, lambda: len(emulators(sdk)) == 1)
             boot.cancel()
             await asyncio.wait({boot})
-            assert not emulators(desk)
+            assert not emulators(sdk)
 
     asyncio.run(scenario())
 
 
-def emulators(desk: Desk) -> list[psutil.Process]:
-    wanted = {str(desk.directory / "bin/emulator"), "-avd"}
+def emulators(sdk: FakeSdk) -> list[psutil.Process]:
+    wanted = {str(sdk.directory / "bin/emulator"), "-avd"}
     return [
         one
         for one in psutil.process_iter(["cmdline"])
@@ -317,11 +313,11 @@ def emulators(desk: Desk) -> list[psutil.Process]:
     ],
 )
 def test_the_named_simulator_is_found_booted_or_not(
-    desk: Desk, name: str, states: dict[str, str], booted: list[str], to_start: str
+    sdk: FakeSdk, name: str, states: dict[str, str], booted: list[str], to_start: str
 ) -> None:
-    desk.xcrun.answers({"simctl list devices available -j": simctl(**states)})
+    sdk.xcrun.answers({"simctl list devices available -j": simctl(**states)})
 
-    found = desk.look(Platform.IOS, DevicePreference(simulator=name))[0]
+    found = sdk.look(Platform.IOS, DevicePreference(simulator=name))[0]
 
     assert ([device.udid for device in found.devices], found.to_start) == (
         booted,
@@ -329,20 +325,20 @@ def test_the_named_simulator_is_found_booted_or_not(
     )
 
 
-def test_a_missing_simulator_is_reported(desk: Desk) -> None:
-    desk.xcrun.answers(
+def test_a_missing_simulator_is_reported(sdk: FakeSdk) -> None:
+    sdk.xcrun.answers(
         {"simctl list devices available -j": simctl(old="Booted", new="Booted")}
     )
 
-    found = desk.look(Platform.IOS, DevicePreference(simulator="iPhone 99"))[0]
+    found = sdk.look(Platform.IOS, DevicePreference(simulator="iPhone 99"))[0]
 
     assert found.missing == "xcrun simctl list devices available -j has no 'iPhone 99'"
 
 
-def test_the_simulator_is_booted_and_shut_down(desk: Desk) -> None:
-    up = desk.directory / "up"
-    desk.xcrun.program.write_text(
-        f"#!/bin/sh\necho \"$*\" >>'{desk.xcrun.log}'\n"
+def test_the_simulator_is_booted_and_shut_down(sdk: FakeSdk) -> None:
+    up = sdk.directory / "up"
+    sdk.xcrun.path.write_text(
+        f"#!/bin/sh\necho \"$*\" >>'{sdk.xcrun.log}'\n"
         'case "$*" in\n'
         f"*available*) if [ -e '{up}' ]; then echo '{simctl(old='Shutdown', new='Booted')}'; "
         f"else echo '{simctl(old='Shutdown', new='Shutdown')}'; fi;;\n"
@@ -353,25 +349,25 @@ def test_the_simulator_is_booted_and_shut_down(desk: Desk) -> None:
     async def scenario() -> str:
         preference = DevicePreference(simulator="iPhone 16")
         async with (
-            desk.devices(preference) as devices,
-            lent(devices, desk.directory, platform="ios") as device,
+            sdk.devices(preference) as devices,
+            lent(devices, sdk.directory, platform="ios") as device,
         ):
             return device.name
 
     assert asyncio.run(scenario()) == NEW
-    asked = desk.xcrun.asked
+    asked = sdk.xcrun.asked
     assert asked.count(f"simctl bootstatus {NEW} -b") == 1
     assert asked[-1] == f"simctl shutdown {NEW}"
 
 
 def test_a_second_session_is_refused_while_the_only_device_is_in_use(
-    desk: Desk,
+    sdk: FakeSdk,
 ) -> None:
-    desk.adb.answers({"devices*": LISTED.format(UP)})
+    sdk.adb.answers({"devices*": LISTED.format(UP)})
 
     async def scenario() -> None:
-        async with desk.devices(DevicePreference()) as devices:
-            async with lent(devices, desk.directory):
+        async with sdk.devices(DevicePreference()) as devices:
+            async with lent(devices, sdk.directory):
                 with pytest.raises(
                     BusyError, match="in use by another session: emulator-5554"
                 ):
@@ -381,16 +377,18 @@ def test_a_second_session_is_refused_while_the_only_device_is_in_use(
     asyncio.run(scenario())
 
 
-def test_the_device_of_a_session_that_has_just_ended_is_waited_for(desk: Desk) -> None:
-    desk.adb.answers({"devices*": LISTED.format(UP)})
+def test_the_device_of_a_session_that_has_just_ended_is_waited_for(
+    sdk: FakeSdk,
+) -> None:
+    sdk.adb.answers({"devices*": LISTED.format(UP)})
 
     async def scenario() -> str:
-        async with desk.devices(DevicePreference()) as devices:
-            async with lent(devices, desk.directory):
-                second = asyncio.create_task(lent(devices, desk.directory).__aenter__())
-                asked = len(desk.adb.asked)
+        async with sdk.devices(DevicePreference()) as devices:
+            async with lent(devices, sdk.directory):
+                second = asyncio.create_task(lent(devices, sdk.directory).__aenter__())
+                asked = len(sdk.adb.asked)
                 assert await asyncio.to_thread(
-                    eventually, lambda: len(desk.adb.asked) > asked + 1
+                    eventually, lambda: len(sdk.adb.asked) > asked + 1
                 )
                 assert not second.done()
             return (await second).name
@@ -416,11 +414,11 @@ def test_the_device_of_a_session_that_has_just_ended_is_waited_for(desk: Desk) -
     ],
 )
 def test_a_driver_for_another_appium_version_is_refused_by_name(
-    desk: Desk, appium: str | None, missing: str
+    sdk: FakeSdk, appium: str | None, missing: str
 ) -> None:
-    desk.adb.answers({"devices*": LISTED.format(UP)})
+    sdk.adb.answers({"devices*": LISTED.format(UP)})
     package = (
-        desk.directory / ".appium/node_modules/appium-uiautomator2-driver/package.json"
+        sdk.directory / ".appium/node_modules/appium-uiautomator2-driver/package.json"
     )
     package.parent.mkdir(parents=True)
     package.write_text(
@@ -432,11 +430,11 @@ def test_a_driver_for_another_appium_version_is_refused_by_name(
         )
     )
 
-    found = desk.look(
+    found = sdk.look(
         Platform.ANDROID, DevicePreference(real_only=True), SessionType.APPIUM
     )[0]
 
-    assert found.missing.startswith(missing.format(home=desk.directory / ".appium"))
+    assert found.missing.startswith(missing.format(home=sdk.directory / ".appium"))
     assert bool(found.missing) == bool(missing)
     if missing:
         assert found.fix == "appium driver update uiautomator2 --unsafe"

@@ -4,9 +4,8 @@ import asyncio
 import os
 import plistlib
 from collections.abc import Callable, Coroutine, Generator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,8 @@ from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Device
 from pytest_device.service.devices.found import Found
 from pytest_device.service.devices.simulator import Simulator
-from tests.service.devices.recorded import Recorded
-
-_Result = TypeVar("_Result")
+from tests.fakes.programs import FakeProgram
+from tests.service.devices.program_device import ProgramDevice
 
 UDID = "6A2D4A9C-70D1-4B5C-9D43-0C2B7B1B2E11"
 NOTES = "com.example.notes"
@@ -27,30 +25,6 @@ RUNNING = (
     "-\t0\tUIKitApplication:com.example.other[9c2d][rb-legacy]\n"
     "812\t0\tcom.apple.SpringBoard\n"
 )
-
-
-@dataclass
-class Phone:
-    """A simulator and its xcrun."""
-
-    xcrun: Recorded
-    device: Simulator
-    app: Path
-    reported: list[str] = field(default_factory=list)
-
-    def do(self, work: Coroutine[Any, Any, _Result], **answers: str) -> _Result:
-        """Run an action with this output of a simctl command."""
-        self.xcrun.answers(
-            {f"simctl {name}*": printed for name, printed in answers.items()}
-        )
-        return asyncio.run(work)
-
-    def install(self) -> str:
-        return self.do(self.device.install(App(path=self.app)))
-
-    @property
-    def asked(self) -> list[str]:
-        return self.xcrun.asked
 
 
 @pytest.fixture
@@ -64,10 +38,10 @@ def app(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def phone(tmp_path: Path, app: Path) -> Generator[Phone]:
-    xcrun = Recorded.made(tmp_path / "bin" / "xcrun")
+def simulator(tmp_path: Path) -> Generator[ProgramDevice[Simulator]]:
+    xcrun = FakeProgram.made(tmp_path / "bin" / "xcrun")
     found, reported = (
-        Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"),
+        Found("simulator", program=xcrun.path, appium_home=tmp_path / ".appium"),
         list[str](),
     )
     (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").mkdir(
@@ -77,17 +51,23 @@ def phone(tmp_path: Path, app: Path) -> Generator[Phone]:
     lending = Simulator(
         UDID, found, environ=environ, directory=tmp_path, log=reported.append
     )
-    yield Phone(xcrun, asyncio.run(lending.__aenter__()), app, reported)
+    yield ProgramDevice(
+        xcrun, asyncio.run(lending.__aenter__()), "simctl {}*", reported
+    )
     xcrun.answers({})
     asyncio.run(lending.__aexit__(None, None, None))
 
 
+def install(simulator: ProgramDevice[Simulator], app: Path) -> str:
+    return simulator.do(simulator.device.install(App(path=app)))
+
+
 def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(
-    phone: Phone, tmp_path: Path
+    simulator: ProgramDevice[Simulator], tmp_path: Path
 ) -> None:
     (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").rmdir()
     found = Found(
-        "simulator", program=phone.xcrun.program, appium_home=tmp_path / ".appium"
+        "simulator", program=simulator.program.path, appium_home=tmp_path / ".appium"
     )
 
     async def scenario() -> object:
@@ -96,16 +76,18 @@ def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(
             found,
             environ={"HOME": str(tmp_path)},
             directory=tmp_path,
-            log=phone.reported.append,
+            log=simulator.reported.append,
         ) as device:
             return device.tools.capabilities["appium:wdaLaunchTimeout"]
 
     assert asyncio.run(scenario()) == 480_000
-    assert "appium:wdaLaunchTimeout" not in phone.device.tools.capabilities
+    assert "appium:wdaLaunchTimeout" not in simulator.device.tools.capabilities
 
 
-def test_it_is_known_by_its_udid(phone: Phone, tmp_path: Path) -> None:
-    device: Device = phone.device
+def test_it_is_known_by_its_udid(
+    simulator: ProgramDevice[Simulator], tmp_path: Path
+) -> None:
+    device: Device = simulator.device
 
     assert (device.kind, device.name, device.platform) == ("simulator", UDID, "ios")
     assert device.tools.capabilities == {
@@ -116,137 +98,160 @@ def test_it_is_known_by_its_udid(phone: Phone, tmp_path: Path) -> None:
     assert device.tools.appium_home == tmp_path / ".appium"
 
 
-def test_an_app_is_installed_under_the_id_in_its_info_plist(phone: Phone) -> None:
-    assert phone.install() == NOTES
-    assert phone.asked == [f"simctl install {UDID} {phone.app}"]
+def test_an_app_is_installed_under_the_id_in_its_info_plist(
+    simulator: ProgramDevice[Simulator], app: Path
+) -> None:
+    assert install(simulator, app) == NOTES
+    assert simulator.program.asked == [f"simctl install {UDID} {app}"]
 
 
 @pytest.mark.parametrize(
     "info", [b"", b"no property list", plistlib.dumps({"CFBundleName": "Notes"})]
 )
-def test_an_app_without_an_id_is_refused(phone: Phone, info: bytes) -> None:
-    (phone.app / "Info.plist").write_bytes(info)
+def test_an_app_without_an_id_is_refused(
+    simulator: ProgramDevice[Simulator], app: Path, info: bytes
+) -> None:
+    (app / "Info.plist").write_bytes(info)
 
     with pytest.raises(ControllerError, match=r"Notes\.app has an invalid Info\.plist"):
-        phone.install()
+        install(simulator, app)
 
 
 @pytest.mark.parametrize(
     "app", [App(url="https://example.com"), App(path=Path("/none.app"))]
 )
-def test_anything_but_an_app_is_refused(phone: Phone, app: App) -> None:
+def test_anything_but_an_app_is_refused(
+    simulator: ProgramDevice[Simulator], app: App
+) -> None:
     with pytest.raises(
         ControllerError, match=r"needs an \.app directory, not (https|/none)"
     ):
-        phone.do(phone.device.install(app))
+        simulator.do(simulator.device.install(app))
 
 
 def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(
-    phone: Phone,
+    simulator: ProgramDevice[Simulator],
+    app: Path,
 ) -> None:
     with pytest.raises(
         ControllerError,
         match=r"xcrun simctl install .*: .* Failed to find matching arch",
     ):
-        phone.do(
-            phone.device.install(App(path=phone.app)),
+        simulator.do(
+            simulator.device.install(App(path=app)),
             install="!Failed to find matching arch for input file",
         )
 
 
 def test_without_arguments_an_app_is_brought_to_the_front_and_with_them_restarted(
-    phone: Phone,
+    simulator: ProgramDevice[Simulator],
 ) -> None:
-    phone.do(phone.device.launch(NOTES))
-    assert phone.asked == [f"simctl launch {UDID} {NOTES}"]
+    simulator.do(simulator.device.launch(NOTES))
+    assert simulator.program.asked == [f"simctl launch {UDID} {NOTES}"]
 
-    phone.do(phone.device.launch(NOTES, ["-user", "Ann"]))
-    assert phone.asked == [
+    simulator.do(simulator.device.launch(NOTES, ["-user", "Ann"]))
+    assert simulator.program.asked == [
         f"simctl launch --terminate-running-process {UDID} {NOTES} -user Ann"
     ]
 
 
-def test_a_link_is_opened(phone: Phone) -> None:
-    phone.do(phone.device.open_url("notes://item?a=1", NOTES))
+def test_a_link_is_opened(simulator: ProgramDevice[Simulator]) -> None:
+    simulator.do(simulator.device.open_url("notes://item?a=1", NOTES))
 
-    assert phone.asked == [f"simctl openurl {UDID} notes://item?a=1"]
+    assert simulator.program.asked == [f"simctl openurl {UDID} notes://item?a=1"]
 
 
-def test_a_running_app_is_terminated(phone: Phone) -> None:
-    assert phone.do(phone.device.terminate(NOTES), spawn=RUNNING) is True
-    assert phone.asked == [
+def test_a_running_app_is_terminated(simulator: ProgramDevice[Simulator]) -> None:
+    assert simulator.do(simulator.device.terminate(NOTES), spawn=RUNNING) is True
+    assert simulator.program.asked == [
         f"simctl spawn {UDID} launchctl list",
         f"simctl terminate {UDID} {NOTES}",
     ]
 
 
-def test_an_app_that_is_not_running_is_not_terminated(phone: Phone) -> None:
-    assert phone.do(phone.device.terminate("com.example.other"), spawn=RUNNING) is False
-    assert len(phone.asked) == 1
-
-
-def test_an_installed_app_is_removed(phone: Phone) -> None:
+def test_an_app_that_is_not_running_is_not_terminated(
+    simulator: ProgramDevice[Simulator],
+) -> None:
     assert (
-        phone.do(
-            phone.device.remove(NOTES), get_app_container="/Users/someone/Notes.app"
+        simulator.do(simulator.device.terminate("com.example.other"), spawn=RUNNING)
+        is False
+    )
+    assert len(simulator.program.asked) == 1
+
+
+def test_an_installed_app_is_removed(simulator: ProgramDevice[Simulator]) -> None:
+    assert (
+        simulator.do(
+            simulator.device.remove(NOTES), get_app_container="/Users/someone/Notes.app"
         )
         is True
     )
-    assert phone.asked[-1] == f"simctl uninstall {UDID} {NOTES}"
+    assert simulator.program.asked[-1] == f"simctl uninstall {UDID} {NOTES}"
     assert (
-        phone.do(
-            phone.device.remove(NOTES), get_app_container="!No such file or directory"
+        simulator.do(
+            simulator.device.remove(NOTES),
+            get_app_container="!No such file or directory",
         )
         is False
     )
 
 
-def test_an_apps_state_is_cleared_by_reinstalling_it(phone: Phone) -> None:
-    phone.install()
+def test_an_apps_state_is_cleared_by_reinstalling_it(
+    simulator: ProgramDevice[Simulator], app: Path
+) -> None:
+    install(simulator, app)
 
-    phone.do(phone.device.clear())
+    simulator.do(simulator.device.clear())
 
-    assert [line.split()[1] for line in phone.asked] == [
+    assert [line.split()[1] for line in simulator.program.asked] == [
         "get_app_container",
         "uninstall",
         "install",
     ]
 
 
-def test_the_state_of_other_apps_is_not_touched(phone: Phone) -> None:
+def test_the_state_of_other_apps_is_not_touched(
+    simulator: ProgramDevice[Simulator],
+) -> None:
     with pytest.raises(ControllerError, match="this session did not install it"):
-        phone.do(phone.device.clear("com.apple.Maps"))
-    assert phone.asked == []
+        simulator.do(simulator.device.clear("com.apple.Maps"))
+    assert simulator.program.asked == []
 
 
-def test_the_states_of_apps_are_reported(phone: Phone) -> None:
-    phone.install()
-    assert phone.do(phone.device.apps(), spawn="PID\tStatus\tLabel\n") == {
+def test_the_states_of_apps_are_reported(
+    simulator: ProgramDevice[Simulator], app: Path
+) -> None:
+    install(simulator, app)
+    assert simulator.do(simulator.device.apps(), spawn="PID\tStatus\tLabel\n") == {
         NOTES: AppState.NOT_RUNNING
     }
-    assert phone.do(phone.device.apps(), spawn=RUNNING) == {NOTES: AppState.BACKGROUND}
+    assert simulator.do(simulator.device.apps(), spawn=RUNNING) == {
+        NOTES: AppState.BACKGROUND
+    }
 
-    phone.do(phone.device.launch(NOTES))
+    simulator.do(simulator.device.launch(NOTES))
 
-    assert phone.do(phone.device.apps(), spawn=RUNNING) == {NOTES: AppState.FOREGROUND}
+    assert simulator.do(simulator.device.apps(), spawn=RUNNING) == {
+        NOTES: AppState.FOREGROUND
+    }
 
 
 def test_a_screenshot_is_the_file_that_simctl_writes(
-    phone: Phone, tmp_path: Path
+    simulator: ProgramDevice[Simulator], tmp_path: Path
 ) -> None:
     (tmp_path / "screen.jpeg").write_bytes(b"\xff\xd8")
 
-    assert phone.do(phone.device.screenshot()) == b"\xff\xd8"
-    assert phone.asked == [
+    assert simulator.do(simulator.device.screenshot()) == b"\xff\xd8"
+    assert simulator.program.asked == [
         f"simctl io {UDID} screenshot --type=jpeg {tmp_path / 'screen.jpeg'}"
     ]
 
 
-def test_a_missing_screenshot_is_reported(phone: Phone) -> None:
+def test_a_missing_screenshot_is_reported(simulator: ProgramDevice[Simulator]) -> None:
     with pytest.raises(
         ControllerError, match=r"no screenshot of .*: No such file or directory"
     ):
-        phone.do(phone.device.screenshot())
+        simulator.do(simulator.device.screenshot())
 
 
 @pytest.mark.parametrize(
@@ -258,54 +263,57 @@ def test_a_missing_screenshot_is_reported(phone: Phone) -> None:
     ],
 )
 def test_actions_without_a_simctl_command_are_refused(
-    phone: Phone, ask: Callable[[Device], Coroutine[Any, Any, Any]]
+    simulator: ProgramDevice[Simulator],
+    ask: Callable[[Device], Coroutine[Any, Any, Any]],
 ) -> None:
     with pytest.raises(ControllerError, match="simctl has no command for it"):
-        phone.do(ask(phone.device))
+        simulator.do(ask(simulator.device))
 
 
-def test_its_end_is_noticed(phone: Phone) -> None:
-    reported = phone.do(
-        phone.device.ended(), spawn="!Unable to lookup in current state: Shutdown"
+def test_its_end_is_noticed(simulator: ProgramDevice[Simulator]) -> None:
+    reported = simulator.do(
+        simulator.device.ended(), spawn="!Unable to lookup in current state: Shutdown"
     )
 
     assert reported == f"the simulator {UDID} was shut down"
 
 
-def commands_at_release(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
+def commands_at_release(
+    simulator: ProgramDevice[Simulator], app: Path, **answers: str
+) -> list[str]:
     """Borrow a simulator of the same xcrun, install the app, release it; return the last commands."""
-    found = Found("simulator", program=phone.xcrun.program)
+    found = Found("simulator", program=simulator.program.path)
 
     async def scenario() -> None:
         lending = Simulator(
             UDID,
             found,
             environ=dict(os.environ),
-            directory=tmp_path,
-            log=phone.reported.append,
+            directory=app.parent,
+            log=simulator.reported.append,
         )
         async with lending as device:
-            await device.install(App(path=phone.app))
-            phone.xcrun.answers(
+            await device.install(App(path=app))
+            simulator.program.answers(
                 {f"simctl {name}*": printed for name, printed in answers.items()}
             )
 
     asyncio.run(scenario())
-    return phone.asked
+    return simulator.program.asked
 
 
-def test_a_simulator_is_released_without_the_app(phone: Phone, tmp_path: Path) -> None:
-    assert (
-        commands_at_release(phone, tmp_path)[-1] == f"simctl uninstall {UDID} {NOTES}"
-    )
+def test_a_simulator_is_released_without_the_app(
+    simulator: ProgramDevice[Simulator], app: Path
+) -> None:
+    assert commands_at_release(simulator, app)[-1] == f"simctl uninstall {UDID} {NOTES}"
 
 
 def test_a_simulator_that_cannot_be_cleaned_is_reported(
-    phone: Phone, tmp_path: Path
+    simulator: ProgramDevice[Simulator], app: Path
 ) -> None:
-    commands_at_release(phone, tmp_path, uninstall="!Invalid device state")
+    commands_at_release(simulator, app, uninstall="!Invalid device state")
 
-    [line] = phone.reported
+    [line] = simulator.reported
     assert line.startswith(
         f"apps of the session may remain on {UDID}: xcrun simctl uninstall"
     )

@@ -14,11 +14,10 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.keys import Keys
 from pytest_device.service.push_routes import route
-from pytest_device.service.runners.base import Record
-from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.service.runners.base import Running
+from tests.fakes.devices import FakeRunner
 from tests.service.devices.phone import Phone
 
 APP: Final = Path(__file__).parent / "push"
@@ -40,23 +39,13 @@ SUBSCRIBED: Final = """isReady.then((worker) => worker.pushManager.subscribe(
   { userVisibleOnly: true, applicationServerKey: '%s' })).then(JSON.stringify, (error) => error.name)"""
 
 
-class _OnePhone(SimulatedRunner):
-    """Has one device, of one session."""
-
-    def __init__(self, device: Chromium) -> None:
-        super().__init__(clock=lambda: 0.0)
-        self._device = device
-
-    def record(self, session_id: str) -> Record:
-        return Record(session_id, {}, device=self._device)
-
-
 class Sender:
     """Posts messages to the endpoint of the app on a phone."""
 
     def __init__(self, phone: Phone, endpoint: str) -> None:
         self.endpoint = endpoint
-        runner = _OnePhone(phone.device)
+        runner = FakeRunner(phone.device, boot=Running({}))
+        runner.start(SESSION_ID, {})
         self._phone, self._keys = phone, Keys(ORIGIN)
         self._app = Starlette(routes=[route(runner, self._keys)])
         phone.device.accept_pushes(self._keys.url("web-push", SESSION_ID))

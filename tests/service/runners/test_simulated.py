@@ -5,15 +5,15 @@ import pytest
 from pytest_device.service.runners.base import Booting, Running
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.testing import FakeClock
-from tests.service.world import World, data
+from tests.fakes.local_service import InProcessService, data
 
 
 def test_a_simulated_controller_answers_the_health_check_of_each_type(
-    world: World,
+    service: InProcessService,
 ) -> None:
-    session_id = world.created()
+    session_id = service.created()
     said = {
-        question: world.send(
+        question: service.send(
             "GET", f"/simulated/{session_id}/{question}", token=None
         ).json()
         for question in ("health", "tools", "status")
@@ -23,18 +23,22 @@ def test_a_simulated_controller_answers_the_health_check_of_each_type(
     assert said["status"]["value"]["ready"] is True
 
 
-def test_the_controller_of_an_ended_session_does_not_respond(world: World) -> None:
-    session_id = str(data(world.stop(world.created()))["id"])
+def test_the_controller_of_an_ended_session_does_not_respond(
+    service: InProcessService,
+) -> None:
+    session_id = str(data(service.stop(service.created()))["id"])
 
     assert (
-        world.send("GET", f"/simulated/{session_id}/health", token=None).status_code
+        service.send("GET", f"/simulated/{session_id}/health", token=None).status_code
         == 404
     )
 
 
-def test_a_simulated_controller_does_nothing_else(world: World) -> None:
+def test_a_simulated_controller_does_nothing_else(service: InProcessService) -> None:
     assert (
-        world.send("GET", f"/simulated/{world.created()}/rpc", token=None).status_code
+        service.send(
+            "GET", f"/simulated/{service.created()}/rpc", token=None
+        ).status_code
         == 404
     )
 

@@ -49,8 +49,11 @@ KEEP_SECONDS: Final = 30.0
 """Seconds for which an unused screenshot is kept."""
 
 
-def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
-    preview = _Preview(sessions, keys)
+def routes(
+    sessions: Sessions, keys: Keys, clock: Callable[[], float] = time.monotonic
+) -> Sequence[BaseRoute]:
+    """Return the routes of the previews; ``clock`` returns seconds, by which screenshots become due."""
+    preview = _Preview(sessions, keys, Screens(clock))
     path = "/preview/{session_id}/{key}"
     return (
         document.files("preview", _FILES, "style.css", "script.js"),
@@ -62,10 +65,10 @@ def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
 
 
 class _Preview:
-    def __init__(self, sessions: Sessions, keys: Keys) -> None:
+    def __init__(self, sessions: Sessions, keys: Keys, screens: "Screens") -> None:
         self._sessions = sessions
         self._keys = keys
-        self._screens = Screens()
+        self._screens = screens
 
     async def page(self, request: Request) -> Response:
         try:
@@ -219,7 +222,7 @@ class _Screen:
 class Screens:
     """Takes screenshots at a limited rate, for any number of viewers; ``clock`` returns seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._screens: dict[str, _Screen] = {}
 

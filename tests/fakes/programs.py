@@ -1,4 +1,4 @@
-"""A fake command-line tool that prints recorded output and records its calls."""
+"""Command-line programs that print what a test says."""
 
 import re
 from collections.abc import Mapping
@@ -7,22 +7,23 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """The tool. Each answer is a shell pattern of a command and what is printed to it: the first that fits counts.
+class FakeProgram:
+    """Stands in for a program such as adb or xcrun: prints recorded output, and records its calls.
 
-    An answer that begins with ``!`` is printed as the tool's complaint with which it fails.
+    Each answer is a shell pattern of a command and what is printed to it: the first that fits counts. An answer that
+    begins with ``!`` is printed to standard error, and the program fails.
     """
 
-    program: Path
+    path: Path
     log: Path
 
     @classmethod
-    def made(cls, program: Path) -> "Recorded":
-        """Create a tool without any recorded output."""
-        program.parent.mkdir(parents=True, exist_ok=True)
-        recorded = cls(program, program.with_suffix(".log"))
-        recorded.answers({})
-        return recorded
+    def made(cls, path: Path) -> "FakeProgram":
+        """Create a program without any recorded output."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fake = cls(path, path.with_suffix(".log"))
+        fake.answers({})
+        return fake
 
     def answers(self, answers: Mapping[str, str]) -> None:
         """Print this output from now on, nothing for all other commands, and forget earlier calls."""
@@ -30,10 +31,10 @@ class Recorded:
             f"{_pattern(command)}) {_printing(printed)};;"
             for command, printed in answers.items()
         )
-        self.program.write_text(
+        self.path.write_text(
             f'#!/bin/sh\necho "$*" >>\'{self.log}\'\ncase "$*" in\n{cases}\n*) ;;\nesac\n'
         )
-        self.program.chmod(0o755)
+        self.path.chmod(0o755)
         self.log.write_text("")
 
     @property

@@ -1,5 +1,6 @@
-"""A reporter that remembers what it gets, for tests."""
+"""A reporter that remembers what it gets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,11 +11,17 @@ SILENT: Final = SilentReporter()
 
 
 @dataclass
-class Recorder:
+class RecordingReporter:
+    """Stands in for the terminal and the files of a run: remembers all that is reported.
+
+    ``on_progress`` is called with each line of progress.
+    """
+
     events: list[Event] = field(default_factory=list[Event])
     notes: list[str] = field(default_factory=list[str])
     lines: list[str] = field(default_factory=list[str])
     warnings: list[tuple[Net, str]] = field(default_factory=list[tuple[Net, str]])
+    on_progress: Callable[[str], object] | None = None
 
     def event(self, event: Event) -> None:
         self.events.append(event)
@@ -24,6 +31,12 @@ class Recorder:
 
     def progress(self, text: str) -> None:
         self.lines.append(text)
+        if self.on_progress:
+            self.on_progress(text)
 
     def warn(self, net: Net, text: str) -> None:
         self.warnings.append((net, text))
+
+    def kinds(self) -> list[type[Event]]:
+        """Return the types of the events."""
+        return [type(event) for event in self.events]

@@ -21,8 +21,9 @@ from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement, SessionRequest
-from tests.sessions.recorder import Recorder
-from tests.sessions.world import APP_ID, Fault, World
+from tests.fakes.local_service import APP_ID
+from tests.fakes.network import FakeNetwork, Fault
+from tests.fakes.reporter import RecordingReporter
 
 
 def request(**arguments: Any) -> SessionRequest:
@@ -43,13 +44,13 @@ def _policy(timeout_seconds: float) -> WaitPolicy:
     return WaitPolicy(timeout_seconds=timeout_seconds, jitter=0.0)
 
 
-class House(Recorder):
+class PoolHarness(RecordingReporter):
     """A pool over the local service's application, what it works with, and what was reported."""
 
     def __init__(
         self,
         client: DeviceClient,
-        world: World,
+        network: FakeNetwork,
         *,
         attempts: int = 1,
         breaker: Breaker | None = None,
@@ -59,19 +60,19 @@ class House(Recorder):
         ] = lambda _requirement: None,
         keep_warm: Callable[[DeviceSession], str | None] = lambda _session: None,
     ) -> None:
-        super().__init__(world.events)
-        self.world = world
+        super().__init__()
+        self.network = network
         self.stopping: list[Session] = []
         self.hook: Callable[[Session], None] = self.stopping.append
         self.problem_of: ProblemOf = skip_controller_check
         self.threads: set[str] = set()
         """The threads that reported events."""
         self.keep_warm, self._claim = keep_warm, claim
-        relay = Relay(self, clock=world.clock)
+        relay = Relay(self, clock=network.clock)
         permits = Permits(breaker)
         config = SessionConfig(
             client,
-            world.clock,
+            network.clock,
             relay,
             self._problem_of,
             attempts=attempts,
@@ -79,7 +80,7 @@ class House(Recorder):
         )
         self.pool = Pool(
             config,
-            sleep=world.clock.sleep,
+            sleep=network.clock.sleep,
             warm=self,
             before_stop=self._before_stop,
             slots=slots,

@@ -1,20 +1,24 @@
-"""The service in-process: its application with a simulated runner and a fake clock."""
+"""The local service in this process, without a network, on a clock that the test advances."""
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
+from starlette.routing import BaseRoute
 
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.faults import Faults, FaultyRunner
+from pytest_device.service.runners.base import Runner
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.spec import SESSIONS_PATH
+from tests.fakes.clock import FakeClock
+from tests.in_process import transport_of
 
 APP_ID: Final = "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043"
 SMALL_APP_ID: Final = "1b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043"
@@ -51,51 +55,55 @@ ACCOUNTS: Final = (
 )
 
 
-@dataclass
-class Clock:
-    """A clock in Unix seconds that advances only by hand."""
+class InProcessService:
+    """The application of the local service, and the requests that tests send to it.
 
-    now: float = NOW
-    slept: list[float] = field(default_factory=list[float])
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-        await asyncio.sleep(0)
-
-
-class World:
-    """A separate service, and the requests that tests send to it."""
+    Its devices are simulated and boot within ``boot_seconds``, unless there is a ``runner``. The sessions are kept in
+    ``file``, by default in memory: another service with the same file is this one after a restart. ``testing`` adds the
+    test interface, ``more`` are further routes. ``clock`` replaces the fake clock. ``transport`` connects a client.
+    """
 
     def __init__(
         self,
-        store: Store,
         *,
+        file: Path | None = None,
+        clock: Callable[[], float] | None = None,
         now: float = NOW,
+        runner: Runner | None = None,
         boot_seconds: float = BOOT_SECONDS,
-        any_host: bool = False,
+        accounts: Sequence[Account] = ACCOUNTS,
         base_url: str = BASE_URL,
+        any_host: bool = False,
         testing: bool = True,
+        log: Callable[[str], None] = lambda _text: None,
+        client_url: Callable[[str, str | None], str | None] = lambda *_wanted: None,
+        more: Callable[[Sessions], Sequence[BaseRoute]] = lambda _sessions: (),
     ) -> None:
-        self.clock = Clock(now)
-        self.faults = Faults(self.clock.sleep)
-        self.runner = SimulatedRunner(clock=self.clock, boot_seconds=boot_seconds)
+        self.clock = clock if isinstance(clock, FakeClock) else FakeClock(now)
+        clock = clock or self.clock
+        self.store = Store.open(file) if file else memory_store()
+
+        faults = Faults(self.clock.sleep_async) if testing else None
+        simulated = SimulatedRunner(clock=clock, boot_seconds=boot_seconds)
+        self.runner: Runner = runner or simulated
         self.sessions = Sessions(
-            store=store,
-            runner=FaultyRunner(self.runner, self.faults, self.clock),
-            clock=self.clock,
+            store=self.store,
+            runner=FaultyRunner(self.runner, faults, clock) if faults else self.runner,
+            clock=clock,
+            log=log,
+            client_url=client_url,
         )
+
+        self.base_url = base_url
         self.app = create_app(
             sessions=self.sessions,
-            accounts=Accounts(ACCOUNTS),
+            accounts=Accounts(accounts),
             base_url=base_url,
             any_host=any_host,
-            faults=self.faults if testing else None,
-            more=self.runner.routes(),
+            faults=faults,
+            more=[*simulated.routes(), *more(self.sessions)],
         )
+        self.transport = transport_of(self.app)
 
     def send(
         self,
@@ -113,7 +121,7 @@ class World:
         async def exchange() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=not broken)
             async with httpx.AsyncClient(
-                transport=transport, base_url=BASE_URL
+                transport=transport, base_url=self.base_url
             ) as client:
                 return await client.request(method, path, headers=headers, **more)
 
@@ -157,6 +165,10 @@ class World:
             json={"operation": operation, "effect": effect, **more},
         )
         assert reply.status_code == 200, reply.text
+
+    def close(self) -> None:
+        """Close the file."""
+        self.store.close()
 
 
 def data(reply: httpx.Response) -> Mapping[str, Any]:
