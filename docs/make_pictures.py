@@ -32,7 +32,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device import AppiumConfig, DeviceClient, Session, SessionRequest, lease
 from pytest_device.auth.provider import Client, IdentityProvider
-from tests.service.stage import browser
+from tests.service.pages import browser
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PICTURES: Final = ROOT / "docs/pictures"
