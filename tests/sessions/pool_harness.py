@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
+from pytest_device import DeviceClient, Session, SessionRequest, WaitPolicy
 from pytest_device.sessions.breaker import Breaker, Permits
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import (
     DeviceSession,
     ProblemOf,
@@ -15,12 +15,11 @@ from pytest_device.sessions.device_session import (
     WarmSession,
 )
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
-from pytest_device.sessions.models import Session
+from pytest_device.sessions.lifecycle import skip_controller_check
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.request import DeviceRequirement, SessionRequest
+from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.local_service import APP_ID
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter

@@ -12,13 +12,12 @@ from uuid import uuid4
 
 import psutil
 
-from pytest_device.sessions.client import DeviceClient
+from pytest_device import DeviceClient, SessionRequest
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import Reporter
-from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService

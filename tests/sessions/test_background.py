@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.client import DeviceClient
+from pytest_device import DeviceClient, WaitPolicy
 from pytest_device.sessions.device_session import (
     DeviceSession,
     SessionConfig,
     advance_due,
 )
 from pytest_device.sessions.events import Created, Note, Ready, SessionRef
-from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Background
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter

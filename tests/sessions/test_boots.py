@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_device import SessionRequest
-from pytest_device.sessions.models import Session
+from pytest_device import Session, SessionRequest
 
 APP = "11111111-2222-4333-8444-555555555555"
 BUILD = "21111111-2222-4333-8444-555555555555"

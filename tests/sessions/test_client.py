@@ -10,14 +10,14 @@ from itertools import repeat
 import httpx
 import pytest
 
-from pytest_device.errors import (
+from pytest_device import (
+    DeviceClient,
     InvalidRequestError,
     ServiceError,
+    SessionRequest,
     StatusError,
     TransportError,
 )
-from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.request import SessionRequest
 
 pytestmark = pytest.mark.newer_pythons
 

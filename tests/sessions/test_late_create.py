@@ -16,13 +16,16 @@ from uuid import UUID
 import httpx
 import pytest
 
-from pytest_device.errors import CreateDelayedError
+from pytest_device import (
+    CreateDelayedError,
+    DeviceClient,
+    SessionRequest,
+    WaitPolicy,
+    lease,
+)
 from pytest_device.report.lines import line_of
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import CreateUnknown, Event, Note, Stopped, detail_of
-from pytest_device.sessions.lease import lease
 from pytest_device.sessions.ledger import Entry, Ledger
-from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.reaper import sender
 from pytest_device.sessions.reaper.http import send
 from pytest_device.sessions.reaper.messages import (
@@ -39,7 +42,6 @@ from pytest_device.sessions.reaper.messages import (
 )
 from pytest_device.sessions.reaper.supervisor import Supervisor
 from pytest_device.sessions.reaper_client import ReaperConfig
-from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.fakes.http_server import running

@@ -8,12 +8,16 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_device.errors import (
+from pytest_device import (
+    AppiumConfig,
     ConfigError,
+    DeviceClient,
     InvalidRequestError,
     NotFoundError,
     ServiceError,
+    Session,
     SessionFailedError,
+    SessionRequest,
     SessionStoppedError,
     SessionTimeoutError,
     StatusError,
@@ -21,9 +25,10 @@ from pytest_device.errors import (
     TransportError,
     UnauthorizedError,
     UnexpectedReplyError,
+    WaitPolicy,
+    lease,
 )
 from pytest_device.redact import Redactor
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import SessionConfig
 from pytest_device.sessions.events import (
     Created,
@@ -36,12 +41,8 @@ from pytest_device.sessions.events import (
     detail_of,
     is_proof,
 )
-from pytest_device.sessions.lease import lease
-from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
-from pytest_device.sessions.remote_config import AppiumConfig
-from pytest_device.sessions.request import DeviceRequirement, SessionRequest
+from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import (
+from pytest_device import (
     AgentDeviceConfig,
     AppiumConfig,
     RemoteConfig,
+    Session,
     WebPreviewConfig,
 )
 from tests.contract.document import example_session

@@ -7,15 +7,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pytest_device.errors import (
+from pytest_device import (
+    AppiumConfig,
+    DeviceClient,
     LeaseTimeoutError,
     NotAttemptedError,
+    Session,
     SessionFailedError,
     SessionTimeoutError,
     StopFailedError,
 )
 from pytest_device.sessions.breaker import LocalBreaker
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import (
     Created,
     Kept,
@@ -25,9 +27,7 @@ from pytest_device.sessions.events import (
     Stopped,
     detail_of,
 )
-from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.network import FakeNetwork, Fault

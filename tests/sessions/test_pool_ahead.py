@@ -10,8 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFailedError
-from pytest_device.sessions.client import DeviceClient
+from pytest_device import (
+    DeviceClient,
+    InvalidRequestError,
+    LeaseTimeoutError,
+    StopFailedError,
+)
 from pytest_device.sessions.device_session import WarmSession
 from pytest_device.sessions.events import (
     Created,

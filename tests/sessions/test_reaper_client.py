@@ -15,15 +15,16 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_device.errors import (
+from pytest_device import (
     ConfigError,
+    DeviceClient,
     ForbiddenError,
     NotFoundError,
     StopDelayedError,
     TransportError,
     UnexpectedReplyError,
+    WaitPolicy,
 )
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import SessionConfig
 from pytest_device.sessions.events import (
     Gone,
@@ -33,7 +34,6 @@ from pytest_device.sessions.events import (
     session_id_of,
 )
 from pytest_device.sessions.ledger import Entry, Ledger, time_of
-from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.reporter import Net

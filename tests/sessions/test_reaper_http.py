@@ -14,8 +14,7 @@ from typing import Final
 import pytest
 import trustme
 
-from pytest_device.errors import TransportError, UnexpectedReplyError
-from pytest_device.sessions.client import DeviceClient
+from pytest_device import DeviceClient, TransportError, UnexpectedReplyError
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.reaper.http import MAX_BYTES, send
 from pytest_device.sessions.reaper.messages import (

@@ -5,9 +5,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from pytest_device.errors import ConfigError
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.spec import Platform
+from pytest_device import ConfigError, Platform, SessionRequest
 
 APP_ID = UUID("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 

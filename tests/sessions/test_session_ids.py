@@ -10,9 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from pytest_device.sessions.client import DeviceClient
+from pytest_device import DeviceClient, lease
 from pytest_device.sessions.inventory import Choice, stop_known
-from pytest_device.sessions.lease import lease
 from pytest_device.sessions.ledger import Ledger
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperConfig

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.client import DeviceClient
+from pytest_device import DeviceClient
 from pytest_device.sessions.events import (
     CreateUnknown,
     Kept,

@@ -5,19 +5,23 @@ from collections.abc import Callable, Sequence
 import httpx
 import pytest
 
-from pytest_device.errors import (
+from pytest_device import (
+    DeviceClient,
     LeaseTimeoutError,
     NoCapacityError,
     NotAttemptedError,
     NotFoundError,
     ServiceError,
+    Session,
+    SessionRequest,
     SessionTimeoutError,
     StatusError,
     UnauthorizedError,
+    WaitPolicy,
+    lease,
 )
 from pytest_device.report.verdict import verdict_of
 from pytest_device.sessions.breaker import LocalBreaker, Permits
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.events import (
     Created,
@@ -27,12 +31,9 @@ from pytest_device.sessions.events import (
     detail_of,
     session_id_of,
 )
-from pytest_device.sessions.lease import lease
-from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.request import DeviceRequirement, SessionRequest
+from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.local_service import APP_ID
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter

@@ -15,7 +15,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from pytest_device.sessions.client import DeviceClient
+from pytest_device import DeviceClient, SessionRequest, WaitPolicy
 from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.events import (
     Created,
@@ -32,12 +32,11 @@ from pytest_device.sessions.events import (
 )
 from pytest_device.sessions.inventory import Choice, opened, stop_known
 from pytest_device.sessions.ledger import Entry, Ledger
-from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import Relay, SilentReporter
-from pytest_device.sessions.request import DeviceRequirement, SessionRequest
+from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.states import Phase
 from pytest_device.sessions.sweep import reconcile, sweep
