@@ -104,7 +104,7 @@ class TestOther:
     assert service.statuses() == ["stopped"]
 
 
-def test_each_worker_has_a_driver_and_quits_it(
+def test_a_class_with_its_driver_runs_on_one_worker(
     pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     for name in ("test_a", "test_b"):
@@ -113,7 +113,7 @@ def test_each_worker_has_a_driver_and_quits_it(
         )
         pytester.makepyfile(**{name: f"{HEAD}\nclass TestIt:\n{tests}"})
 
-    pytester.runpytest("-n2", "--dist=loadscope").assert_outcomes(passed=6)
+    pytester.runpytest("-n2").assert_outcomes(passed=6)
 
     assert drivers(far) == (2, 2)
     assert set(service.statuses()) == {"stopped"}

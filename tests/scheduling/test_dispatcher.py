@@ -271,3 +271,21 @@ def test_one_process_runs_tests_without_devices_first_and_those_of_a_device_toge
     plan = TestPlan(known, ["android", "ios"], tests, may_order=True)
 
     assert in_order(plan, list("abcd"), History(None)) == order
+
+
+@pytest.mark.parametrize(
+    ("whole", "sizes"), [((), [1, 1]), ((3,), [2, 0])], ids=["split", "whole"]
+)
+def test_tests_with_a_bond_are_spread_over_workers_unless_it_is_whole(
+    whole: Sequence[int], sizes: list[int]
+) -> None:
+    plan = TestPlan([ANDROID], ["android"], [(0, 3), (0, 3)], True, whole)
+    dispatcher: Dispatcher[str] = TestPlan.from_wire(plan.to_wire()).dispatcher(
+        ["a", "b"], History(None), [1.0], Limits(2)
+    )
+    dispatcher.add_worker("one")
+    dispatcher.add_worker("two")
+
+    assigned = dispatcher.assign(0.0)
+
+    assert [len(tests) for _, tests, _ in assigned] == sizes

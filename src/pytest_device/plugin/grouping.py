@@ -25,13 +25,20 @@ class Grouping:
         """Numbers of requirements, equal in all processes that collect the same tests."""
         self._models = Numbers()
         self._bonds = Numbers()
+        self._whole_bonds: set[int] = set()
         self._groups = Numbers()
         self._group_of: dict[tuple[DeviceRequirement, ...], int] = {}
         self._known: dict[pytest.Item, tuple[int, int]] = {}
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
         tests = [self._known.get(item) or self._place(item) for item in items]
-        return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
+        return TestPlan(
+            tuple(self._groups),
+            tuple(self._models),
+            tests,
+            may_order,
+            sorted(self._whole_bonds),
+        )
 
     def _place(self, item: pytest.Item) -> tuple[int, int]:
         """Return the group and the bond of a test."""
@@ -40,8 +47,11 @@ class Grouping:
         if group is None:
             group = self._group_of[needs] = self._groups[self._group(needs)]
 
-        bond = _bond(item)
+        bond, is_whole = _bond(item)
         bond_number = NO_BOND if bond is None else self._bonds[bond]
+        if is_whole:
+            self._whole_bonds.add(bond_number)
+
         self._known[item] = (group, bond_number)
         return group, bond_number
 
@@ -59,13 +69,13 @@ class Grouping:
         )
 
 
-def _bond(item: pytest.Item) -> str | None:
-    """Return the node whose fixtures a test shares with others, None if it shares none."""
+def _bond(item: pytest.Item) -> tuple[str | None, bool]:
+    """Return the node whose fixtures a test shares with others, None if it shares none, and if it must not be split."""
     definitions = definitions_of(item)
     if not definitions:
-        return None
+        return None, False
     if parameter := _parameter_of_run(item, definitions):
-        return parameter
+        return parameter, False
 
     # A shared driver is restarted for another device: the tests for each device stay together.
     is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
@@ -77,9 +87,11 @@ def _bond(item: pytest.Item) -> str | None:
         # Fixtures of these scopes are torn down before a test of another node.
     ) in NODES.items():
         if scope in scopes and (node := item.getparent(node_type)):
-            return f"{node.nodeid} {variant}"
+            # A test often continues where the previous one left the app of its class.
+            is_whole = scope == "class" and "class_device_driver" in definitions
+            return f"{node.nodeid} {variant}", is_whole
 
-    return None
+    return None, False
 
 
 def _parameter_of_run(

@@ -34,6 +34,8 @@ class TestPlan:
     """Group and bond of each test: tests with the same bond share fixtures."""
     may_order: bool
     """Whether no other plugin has ordered the tests."""
+    whole_bonds: Sequence[int] = ()
+    """Bonds whose tests run on one worker in any case."""
 
     def to_wire(self) -> str:
         """Serialize for ``from_wire`` in another process: execnet takes eight times as long for the values."""
@@ -41,16 +43,18 @@ class TestPlan:
             (group.needs, group.models, group.is_shareable, group.is_unshared)
             for group in self.groups
         ]
-        return json.dumps((groups, self.models, self.tests, self.may_order))
+        return json.dumps(
+            (groups, self.models, self.tests, self.may_order, self.whole_bonds)
+        )
 
     @classmethod
     def from_wire(cls, text: str) -> Self:
         """Parse a plan that another process sent."""
-        groups, models, tests, may_order = json.loads(text)
+        groups, models, tests, may_order, whole_bonds = json.loads(text)
         known = [
             DeviceGroup(tuple(needs), tuple(of), *flags) for needs, of, *flags in groups
         ]
-        return cls(known, models, tests, may_order)
+        return cls(known, models, tests, may_order, whole_bonds)
 
     def has_devices(self) -> bool:
         """Return whether any test needs a device."""
@@ -104,20 +108,27 @@ class TestPlan:
     def _units_for_workers(self, width: int) -> list[list[Unit]]:
         """Keep tests with shared fixtures and devices together, as long as that leaves a share for every worker.
 
-        Tests whose devices only one worker has stay together in any case.
+        Tests with a whole bond, and those whose devices only one worker has, stay together in any case.
         """
         units = self._units(self.tests)
+        whole = set(self.whole_bonds)
         for number, (group, of_group) in enumerate(
             zip(self.groups, units, strict=True)
         ):
             if group.is_shareable:
                 size = max(1, sum(map(len, of_group)) // (_UNITS_FOR_EACH * width))
                 units[number] = [
-                    unit[first : first + size]
+                    piece
                     for unit in of_group
-                    for first in range(0, len(unit), size)
+                    for piece in (
+                        [unit] if self._bond(unit) in whole else _split(unit, size)
+                    )
                 ]
         return units
+
+    def _bond(self, unit: Unit) -> int:
+        _, bond = self.tests[unit[0]]
+        return bond
 
     def _units(self, places: Iterable[tuple[int, int]]) -> list[list[Unit]]:
         """Return the units of each group: the tests with an equal group and bond, in the order of their first."""
@@ -132,6 +143,11 @@ class TestPlan:
                 unit_of[group, bond] = [test]
                 units[group].append(unit_of[group, bond])
         return units
+
+
+def _split(unit: Unit, size: int) -> Iterator[Unit]:
+    for first in range(0, len(unit), size):
+        yield unit[first : first + size]
 
 
 class Numbers(dict[Any, int]):
