@@ -303,6 +303,10 @@ def messages_on(page: Path) -> list[str]:
 
 def texts_of(path: Path) -> Iterator[str]:
     """Yield the strings in a module; what is formatted into them is shown as "…"."""
+    if path.suffix == ".js":
+        yield re.sub(r"\$\{.*?\}", "…", path.read_text())
+        return
+
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Constant(value=str(text)):
@@ -318,7 +322,8 @@ def texts_of(path: Path) -> Iterator[str]:
 
 def test_every_explained_message_exists_in_the_code() -> None:
     pages = sorted((DOCS / "troubleshooting").glob("*.md"))
-    code = "\n".join(text for path in SOURCE.rglob("*.py") for text in texts_of(path))
+    modules = [*SOURCE.rglob("*.py"), *(SOURCE / "service/appium_driver").glob("*.js")]
+    code = "\n".join(text for path in modules for text in texts_of(path))
     messages = [
         (name_of(page), message) for page in pages for message in messages_on(page)
     ]

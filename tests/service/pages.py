@@ -130,7 +130,7 @@ def serving(**options: Any) -> Generator[ServedSession]:
 @contextmanager
 def browser() -> Generator[webdriver.Chrome]:
     """Start the browser that a session would get, without a window; the test is skipped where there is none."""
-    binary, driver = asyncio.run(_programs())
+    binary, driver = browser_programs()
     options = Options()
     options.binary_location = str(binary)
     for argument in (
@@ -149,6 +149,11 @@ def browser() -> Generator[webdriver.Chrome]:
         yield chrome
     finally:
         chrome.quit()
+
+
+def browser_programs() -> tuple[Path, Path]:
+    """Return the browser and the chromedriver that a session would get; the test is skipped where there are none."""
+    return asyncio.run(_programs())
 
 
 async def _programs() -> tuple[Path, Path]:

@@ -45,8 +45,12 @@ export const commands = {
       throw error;
     }
     const wasInFrame = FRAME.test(this.context);
-    this.context = [NATIVE, ...frames].includes(wanted) ? wanted : webView(this);
-    if (!this.inApp) await erased(this);
+    const next = [NATIVE, ...frames].includes(wanted) ? wanted : webView(this);
+    if (next !== NATIVE) {
+      await erased(this);
+      await this.chromedriver(); // if it does not start, the context stays the same
+    }
+    this.context = next;
     await follow(this);
     if (!this.inApp && (wasInFrame || FRAME.test(wanted))) await enterFrame(this, Number(FRAME.exec(wanted)?.[1] ?? 0));
   },

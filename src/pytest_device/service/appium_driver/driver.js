@@ -10,6 +10,7 @@ import * as background from './background.js';
 import { Browser } from './browser.js';
 import * as browserCommands from './browser-commands.js';
 import * as capabilities from './capabilities.js';
+import { ChromedriverStart } from './chromedriver-start.js';
 import * as contexts from './contexts.js';
 import * as crash from './crash.js';
 import * as density from './density.js';
@@ -101,6 +102,8 @@ export class LocalDriver extends ChromiumDriver {
     this.overlay = overlay;
     /** The start of chromedriver, null until a web context needs it. */
     this.starting = null;
+    /** Notices when that start has failed. */
+    this.chromedriverStart = null;
     this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
     this.foundAgain = new FoundAgain();
     this.application = null;
@@ -213,7 +216,8 @@ export class LocalDriver extends ChromiumDriver {
       autodownloadEnabled: false,
       disableBuildCheck: true,
     });
-    await super.startChromedriverSession();
+    this.chromedriverStart = new ChromedriverStart();
+    await this.chromedriverStart.finish(super.startChromedriverSession());
     crash.explain(this, this.cd.jwproxy);
     await this.proxyCommand('/timeouts', 'POST', { implicit: this.implicitWaitMs, pageLoad: this.pageLoadMs });
   }
@@ -223,6 +227,7 @@ export class LocalDriver extends ChromiumDriver {
   }
 
   getSessionCaps() {
+    this.chromedriverStart.watch(this.cd); // the base class has made it, and starts it next
     const debuggerAddress = `${HOST}:${process.env.PYTEST_DEVICE_DEBUGGING_PORT}`;
     return {
       browserName: 'chrome',
