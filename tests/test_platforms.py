@@ -10,6 +10,7 @@ import pytest
 
 from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.places import places_on
+from pytest_device.platforms.shells import shell_on_windows
 
 
 @pytest.fixture(params=["with-descriptors", "without"])
@@ -133,3 +134,34 @@ def test_an_unknown_system_is_named_in_one_line(
     )
 
     assert re.search(f"^{line}$", done.stdout + done.stderr, re.MULTILINE), done
+
+
+@pytest.mark.parametrize(
+    ("environ", "arguments", "line"),
+    [
+        (
+            {"PROMPT": "$P$G"},
+            [r"C:\a\trace.zip", r'"C:\a b\trace.zip"', '"a&b"', '"it\'s"'],
+            'cd /d "a suite" && pytest',
+        ),
+        (
+            {},
+            [r"C:\a\trace.zip", r"'C:\a b\trace.zip'", "'a&b'", "'it''s'"],
+            "cd 'a suite'; pytest",
+        ),
+        (
+            {"MSYSTEM": "MINGW64", "PROMPT": "$P$G"},
+            [r"'C:\a\trace.zip'", r"'C:\a b\trace.zip'", "'a&b'", "'it'\"'\"'s'"],
+            "cd 'a suite' && pytest",
+        ),
+    ],
+    ids=["cmd.exe", "PowerShell", "Git's"],
+)
+def test_each_shell_of_windows_quotes_in_its_own_way(
+    environ: dict[str, str], arguments: list[str], line: str
+) -> None:
+    shell = shell_on_windows(environ)
+
+    texts = [r"C:\a\trace.zip", r"C:\a b\trace.zip", "a&b", "it's"]
+    assert [shell.argument(text) for text in texts] == arguments
+    assert shell.line(Path("a suite"), "pytest") == line

@@ -53,6 +53,14 @@ import pytest
 def test_on_a_worker(device_session, number, worker_id):
     assert worker_id.startswith("gw")
 """
+FOREIGN_TEXT = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_größe(device_session):
+    print("1 → 2\\nthe next line")
+    raise AssertionError("2 → 3")
+"""
 
 STOP_SECONDS: Final = 30.0
 """How long a reaper may take to stop a session: some of these systems are emulated."""
@@ -117,6 +125,24 @@ def test_the_next_run_stops_the_session_of_a_killed_run_without_a_reaper(
     run = suite.pytest()
     assert run.status == 0, run.output
     assert suite.service.statuses() == ["stopped"] * 3
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_characters_that_the_output_cannot_encode_are_escaped_alone(
+    suite: Suite, encoding: str
+) -> None:
+    suite.write("test_it.py", FOREIGN_TEXT)
+
+    run = suite.pytest("-rA", PYTHONIOENCODING=encoding)
+
+    assert run.status == 1, run.output
+    lines = run.output.splitlines()
+    assert r"1 \u2192 2" in lines
+    assert "the next line" in lines
+    assert r"E       AssertionError: 2 \u2192 3" in lines
+    assert any(line.startswith("artifacts: ") for line in lines)
+    assert any(line.startswith("open it: pytest-device trace open") for line in lines)
+    assert "devices: 1 created, 1 stopped (confirmed)" in run.output
 
 
 def test_workers_run_tests_and_stop_their_sessions(suite: Suite) -> None:

@@ -142,18 +142,19 @@ def test_a_browser_has_its_debugging_pipe_and_ends_with_it(
 
 
 @pytest.mark.parametrize(
-    ("shell", "line"),
-    [
-        ({"PROMPT": "$P$G"}, 'cd /d "a suite" && pytest --device-local'),
-        ({}, "cd 'a suite'; pytest --device-local"),
-        ({"MSYSTEM": "MINGW64"}, "cd 'a suite' && pytest --device-local"),
-    ],
-    ids=["cmd", "PowerShell", "Unix"],
+    ("shell", "quote"),
+    [({"PROMPT": "$P$G"}, '"'), ({}, "'")],
+    ids=["cmd.exe", "PowerShell"],
 )
-def test_init_prints_a_command_for_the_users_shell(
-    suite: Suite, shell: dict[str, str], line: str
+def test_a_failure_names_the_command_that_opens_its_trace_for_the_users_shell(
+    suite: Suite, shell: dict[str, str], quote: str
 ) -> None:
-    init = suite.command("init", "a suite", **shell)
+    suite.write("test_it.py", PASSES.replace("device_session.id", "not device_session"))
 
-    assert init.status == 0, init.output
-    assert f"Run the tests: {line}" in init.output
+    run = suite.pytest("--device-artifacts=the traces", **shell)
+
+    assert run.status == 1, run.output
+    (line,) = [line for line in run.output.splitlines() if line.startswith("open it: ")]
+    path = line.removeprefix("open it: pytest-device trace open ")
+    assert path.startswith(f"{quote}the traces\\")
+    assert path.endswith(f"\\trace.zip{quote}")

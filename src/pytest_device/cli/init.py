@@ -85,7 +85,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
     command = "pytest --device-local"
     if directory != Path():
-        command = SYSTEM.shell_line(directory, command)
+        command = SYSTEM.shell.line(directory, command)
 
     print(f"\nRun the tests: {command}")
     return 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_device.platforms.places import UNIX, Places
+from pytest_device.platforms.shells import Shell, UnixShell
 from pytest_device.platforms.system import (
     Address,
     Intrusion,
@@ -218,10 +219,9 @@ class Posix:
     def browser_command(self, command: Sequence[str | Path]) -> list[str | Path]:
         return [*_ON_PIPE, *command]
 
-    def shell_line(self, directory: Path, command: str) -> str:
-        import shlex
-
-        return f"cd {shlex.quote(str(directory))} && {command}"
+    @property
+    def shell(self) -> Shell:
+        return UnixShell()
 
 
 def _signal(group: int, number: int) -> bool:

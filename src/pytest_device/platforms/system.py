@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_device.platforms.places import Places
+from pytest_device.platforms.shells import Shell
 
 if TYPE_CHECKING:  # it would take memory in every reaper
     import subprocess
@@ -211,6 +212,7 @@ class System(Protocol):
         """Return the command of a browser whose debugging pipe is its standard input and output."""
         ...
 
-    def shell_line(self, directory: Path, command: str) -> str:
-        """Return a line for the user's shell that runs a command in a directory."""
+    @property
+    def shell(self) -> Shell:
+        """The user's shell."""
         ...

@@ -22,6 +22,7 @@ from typing import Any, Final
 from pytest_device.platforms.addresses import Ends, ends_of
 from pytest_device.platforms.bare_python import bare_python
 from pytest_device.platforms.places import Places, places_on
+from pytest_device.platforms.shells import Shell, shell_on_windows
 from pytest_device.platforms.system import (
     Address,
     Intrusion,
@@ -269,15 +270,9 @@ class Windows:
         python, *options = bare_python("pytest_device.platforms.windows_browser")
         return [_interpreter(python), *options, *command]
 
-    def shell_line(self, directory: Path, command: str) -> str:
-        if "MSYSTEM" in os.environ:  # a Unix shell, such as Git's
-            import shlex
-
-            return f"cd {shlex.quote(directory.as_posix())} && {command}"
-        if "PROMPT" in os.environ:  # set by cmd.exe
-            return f"cd /d {subprocess.list2cmdline([str(directory)])} && {command}"
-        quoted = str(directory).replace("'", "''")
-        return f"cd '{quoted}'; {command}"
+    @property
+    def shell(self) -> Shell:
+        return shell_on_windows(os.environ)
 
 
 def _interpreter(executable: str) -> str:

@@ -1,5 +1,6 @@
 """The terminal: lines while devices start and stop, the pause after a failure, and the receipt at the end."""
 
+import io
 import os
 import select
 import shutil
@@ -76,6 +77,7 @@ class Terminal:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        _escape_unencodable(config)
         self._is_written = False
         self._is_drawn = False
         self._has_entries = False
@@ -459,6 +461,18 @@ def _shows_length(report: pytest.TestReport) -> bool:
 def _write_lines(reporter: "pytest.TerminalReporter", lines: "Iterable[Line]") -> None:
     for line in lines:
         reporter.write_line(escaped(line.text), **_markup(line.color))
+
+
+def _escape_unencodable(config: pytest.Config) -> None:
+    """Let pytest's output escape the characters that its encoding lacks, as that of a pipe on Windows lacks many.
+
+    Otherwise, pytest escapes the whole text around one, with its line ends and colors, and what is written without
+    pytest fails.
+    """
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    stream = getattr(getattr(reporter, "_tw", None), "_file", None)
+    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        stream.reconfigure(errors="backslashreplace")
 
 
 def _end_line(reporter: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_device.errors import NotAttemptedError
+from pytest_device.platforms import SYSTEM
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.failure import add_section
@@ -322,7 +323,9 @@ class DeviceTraces:
 
         start = item.config.invocation_params.dir
         path = os.path.relpath(trace.path, start)
-        text = f"{path}\nopen it: pytest-device trace open {_quoted(path)}"
+        text = (
+            f"{path}\nopen it: pytest-device trace open {SYSTEM.shell.argument(path)}"
+        )
         if self._has_own_driver(item):
             text += f"\n{_OWN_DRIVER}"
 
@@ -392,9 +395,3 @@ def _attachments(recording: Recording, since: float) -> Generator[Attachment]:
             yield Attachment(
                 f"{name}tree.txt", "text/plain", text.encode(errors="replace")
             )
-
-
-def _quoted(path: str) -> str:
-    import shlex
-
-    return shlex.quote(path)
