@@ -1,10 +1,9 @@
 """What only Windows has: job objects that end a run, and the pipe of a browser."""
 
-from typing import Final
-
 import pytest
 
 from tests.platforms.suite import Suite
+from tests.platforms.test_runs import STOP_SECONDS
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.parametrize(
@@ -13,7 +12,6 @@ pytestmark = pytest.mark.parametrize(
     indirect=True,
 )
 
-STOP_SECONDS: Final = 30.0
 STAYS = """
 import pathlib, time
 
