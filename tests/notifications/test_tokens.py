@@ -11,6 +11,7 @@ import pytest
 from pytest_device import ConfigError
 from pytest_device.notifications import NotificationError, PushToken, PushTokenRequest
 from pytest_device.notifications.endpoint import PushEndpoint
+from pytest_device.secret_registry import SECRETS
 from tests.notifications.cases import cases
 
 pytestmark = pytest.mark.newer_pythons
@@ -300,3 +301,30 @@ def test_without_its_extra_the_endpoint_names_it(
 def test_an_unknown_failure_is_refused(endpoint: PushEndpoint) -> None:
     with pytest.raises(ConfigError, match="server_error, hang, not_json, no_token"):
         endpoint.fail("explode")  # type: ignore[arg-type]
+
+
+def test_a_device_token_in_json_is_a_secret_with_all_its_texts() -> None:
+    secrets: list[str] = []
+    keys = {"auth": "auth-key-0123456789", "p256dh": ["public-key-0123456789"]}
+
+    stop = SECRETS.follow(lambda *pieces: secrets.extend(pieces))
+    request(device_push_token={"type": "web", "data": {"keys": keys}})
+    stop()
+
+    assert {"auth-key-0123456789", "public-key-0123456789"} <= set(secrets)
+    assert json.dumps({"keys": keys}, separators=(",", ":")) in secrets
+
+
+def test_a_device_token_that_is_not_json_is_refused() -> None:
+    with pytest.raises(ConfigError, match="data of type bytes, must be a string"):
+        request(device_push_token={"type": "ios", "data": b"\xaa\xbb"})
+
+
+@pytest.mark.parametrize(("characters", "end"), [(100, "é'"), (101, "é'…")])
+def test_only_a_long_reply_is_cut(characters: int, end: str) -> None:
+    reply = httpx.Response(500, text="é" * characters)
+
+    with pytest.raises(NotificationError) as raised:
+        request().send(client(lambda _: reply))
+
+    assert str(raised.value).endswith(end)

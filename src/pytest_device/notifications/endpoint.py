@@ -31,11 +31,16 @@ if TYPE_CHECKING:
 __tracebackhide__ = hides_frames
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
-FIELDS: Final[Mapping[str, type]] = {
-    "type": str, "deviceId": str, "development": bool, "appId": str, "deviceToken": str, "projectId": str,
-}  # fmt: skip
+_FIELD_TYPES: Final[Mapping[str, type]] = {
+    "type": str,
+    "deviceId": str,
+    "development": bool,
+    "appId": str,
+    "deviceToken": str,
+    "projectId": str,
+}
 
-_DOOR: Final = "token"
+_ENDPOINT: Final = "token"
 """Name of the only endpoint in the journal."""
 
 FailureKind: TypeAlias = Literal["server_error", "hang", "not_json", "no_token"]
@@ -52,9 +57,13 @@ class TokenRequest:
 class PushEndpoint(Service[Journal]):
     """Token endpoint, used as a context manager; an app on a device keeps its token until ``roll``.
 
-    ``vendor`` is the vendor's profile, or only its word: its apps request ``push_path`` and read ``push_reply_key``.
-    ``public_url`` is the address at which devices on other machines reach the endpoint, for example through a tunnel.
-    Raises ConfigError if it is no http or https URL.
+    Args:
+        port: The port of this machine (default: a free one).
+        public_url: The address at which devices on other machines reach the endpoint, for example through a tunnel.
+        vendor: The vendor's profile, or only its word: its apps request ``push_path`` and read ``push_reply_key``.
+
+    Raises:
+        ConfigError: ``public_url`` is no http or https URL, or the extra is not installed.
     """
 
     def __init__(
@@ -98,35 +107,44 @@ class PushEndpoint(Service[Journal]):
             raise ConfigError(
                 unknown("failure of the push endpoint", kind, get_args(FailureKind))
             )
-        self._journal.add_failure(Failure(_DOOR, kind, times))
+
+        self._journal.add_failure(Failure(_ENDPOINT, kind, times))
 
     def roll(self, token: PushToken | str) -> PushToken:
         """Replace a token and invalidate the old one. Raises ConfigError for an unknown token."""
         data = token if isinstance(token, str) else token.data
         with self._journal.changed:
-            for app, known in self._tokens.items():
-                if known.data == data:
+            for app, valid_token in self._tokens.items():
+                if valid_token.data == data:
                     return self._new_token(app)
+
         raise ConfigError("unknown push token: pass one of the endpoint's tokens")
 
     def wait_for_request(
         self, timeout_seconds: float = 10.0, *, after: int = 0
     ) -> TokenRequest:
         """Return the first request after the first ``after`` ones, waiting for it. Raises TimeoutError."""
-        found = self._journal.wait_until(
-            lambda: next(iter(self.requests[after:]), None), timeout_seconds
-        )
-        if found is None:
+
+        def first_request() -> TokenRequest | None:
+            requests = self.requests[after:]
+
+            return requests[0] if requests else None
+
+        request = self._journal.wait_until(first_request, timeout_seconds)
+        if request is None:
             raise TimeoutError(
                 f"no app requested a push token within {timeout_seconds:g} s at {self.token_url}"
             )
-        return found
+
+        return request
 
     def _new_token(self, app: tuple[Any, ...]) -> PushToken:
         profile = self._profile
         text = f"{profile.word.title()}PushToken[{uuid.uuid4().hex[:22]}]"
-        self._tokens[app] = PushToken(text, profile.token_type)
-        return self._tokens[app]
+        token = PushToken(text, profile.token_type)
+        self._tokens[app] = token
+
+        return token
 
     def _app(self) -> "Starlette":
         from starlette.routing import Route
@@ -137,32 +155,36 @@ class PushEndpoint(Service[Journal]):
 
     async def _answer(self, request: "Request") -> "Response":
         body = await _read(request)
-        failure = self._journal.take_failure(_DOOR)
-        kind = failure.kind if failure else None
-        if kind == "hang":
+        failure = self._journal.take_failure(_ENDPOINT)
+        failure_kind = failure.kind if failure else None
+        if failure_kind == "hang":
             # Until the client disconnects or the endpoint stops.
             await asyncio.Event().wait()
-        response = self._reply(body, kind)
+
+        response = self._reply(body, failure_kind)
         self._journal.add(TokenRequest(body, response.status_code))
+
         return response
 
     def _reply(self, body: Mapping[str, Any], failure: str | None) -> "Response":
         from starlette.responses import JSONResponse, PlainTextResponse
 
-        wrong = [
+        wrong_fields = [
             name
-            for name, kind in FIELDS.items()
-            if not isinstance(body.get(name), kind)
+            for name, field_type in _FIELD_TYPES.items()
+            if not isinstance(body.get(name), field_type)
         ]
-        if wrong:
+        if wrong_fields:
             return PlainTextResponse(
-                f"the request must be JSON with {', '.join(wrong)}", 400
+                f"the request must be JSON with {', '.join(wrong_fields)}", 400
             )
-        if failure in ("server_error", "not_json"):
-            return PlainTextResponse(
-                "failure requested by the test",
-                500 if failure == "server_error" else 200,
-            )
+        if failure == "server_error":
+            return PlainTextResponse("failure requested by the test", 500)
+        if failure == "not_json":
+            return PlainTextResponse("failure requested by the test")
+        if failure == "no_token":
+            return JSONResponse({"data": {}})
+
         # Whoever has it can send messages to the device.
         SECRETS.learn(body["deviceToken"])
         app = tuple(
@@ -170,16 +192,16 @@ class PushEndpoint(Service[Journal]):
         )
         with self._journal.changed:
             token = self._tokens.get(app) or self._new_token(app)
-        return JSONResponse(
-            {"data": {} if failure else {self._profile.push_reply_key: token.data}}
-        )
+
+        return JSONResponse({"data": {self._profile.push_reply_key: token.data}})
 
 
 async def _read(request: "Request") -> Mapping[str, Any]:
+    """Return the JSON object in the body of a request, or an empty one."""
     try:
-        found: Any = json.loads(
-            await read_body_async(request.stream(), MAX_REQUEST_BYTES)
-        )
+        body = await read_body_async(request.stream(), MAX_REQUEST_BYTES)
+        value: object = json.loads(body)
     except (BodyLimitError, ValueError, RecursionError):
         return {}
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
+
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -24,8 +24,10 @@ __tracebackhide__ = hides_frames
 
 MAX_REPLY_BYTES: Final = 64 * 1024
 """Maximum size of a response in bytes; keeps quoted responses from flooding a report."""
+_MAX_QUOTED_BYTES: Final = 200
 SERVER_ERROR: Final = "ERR_NOTIFICATIONS_SERVER_ERROR"
 _SERVICES: Final = {"ios": "apns", "android": "fcm"}
+"""Type of token in the request body, by platform."""
 
 ApnsEnvironment: TypeAlias = Literal["development", "production"]
 
@@ -56,10 +58,22 @@ class PushToken:
 class PushTokenRequest:
     """Request for a push token.
 
-    ``base_url`` or ``url`` is required: there is no default push service. ``config_extra`` is ``extra`` of the app
-    config, ``vendor`` the vendor's profile or only its word. ``development``
-    selects the sandbox service on iOS, as does ``apns_environment="development"``.
-    Raises ConfigError for an invalid device token or an option of another type.
+    Args:
+        platform: The platform of the device.
+        device_push_token: The native token, or a mapping with its ``type`` and ``data``.
+        application_id: The bundle ID or package of the app.
+        device_id: The ID of the installation.
+        project_id: The ID of the project (default: the one in ``config_extra``).
+        config_extra: ``extra`` of the app config.
+        development: Whether to use the sandbox service on iOS.
+        apns_environment: The environment of the build; ``development`` selects the sandbox service, too.
+        type: Overrides the type of token in the request body.
+        base_url: URL of the push service; there is no default service.
+        url: Overrides the whole URL of the request.
+        vendor: The vendor's profile, or only its word.
+
+    Raises:
+        ConfigError: The device token is invalid, or an option is of another type.
     """
 
     def __init__(  # noqa: PLR0913  # the documented options
@@ -84,30 +98,36 @@ class PushTokenRequest:
             "device_id": device_id,
             "project_id": project_id,
             "type": type,
+            "base_url": base_url,
+            "url": url,
         }
-        for name, text in {**texts, "base_url": base_url, "url": url}.items():
+        for name, text in texts.items():
             checked_text(name, text)
         if not isinstance(cast("object", development), bool | None):
             raise ConfigError(f"development {development!r} must be True or False")
-        self._token_type, self._device_token = _device_token(device_push_token)
+
+        self._native_type, self._device_token = _type_and_data(device_push_token)
+        self._type = type
         self._is_sandbox = platform == "ios" and apns_environment == "development"
-        self._options = {"type": type, "url": url, "base_url": base_url}
         self._development = bool(development)
-        self._application_id, self._device_id = application_id, device_id
+        self._url = url
+        self._base_url = base_url
+        self._application_id = application_id
+        self._device_id = device_id
         self._profile = profile_of(vendor)
         self._project_id = project_id or _project_id(config_extra, self._profile)
 
     def url(self) -> str:
         """Return the request URL. Raises ConfigError without a valid ``url`` or ``base_url``."""
-        base = self._options["base_url"]
-        found = self._options["url"] or (
-            f"{base.removesuffix('/')}/{self._profile.push_path}" if base else None
-        )
-        if not found or not re.fullmatch(r"https?://[^\s/?#]\S*", found):
+        url = self._url
+        if not url and self._base_url:
+            url = f"{self._base_url.removesuffix('/')}/{self._profile.push_path}"
+        if not url or not re.fullmatch(r"https?://[^\s/?#]\S*", url):
             raise ConfigError(
-                f"url or base_url {shown(found or '')!r} of the push service must be a http or https URL"
+                f"url or base_url {shown(url or '')!r} of the push service must be a http or https URL"
             )
-        return found
+
+        return url
 
     def body(self) -> dict[str, Any]:
         """Return the request body. Raises NotificationError for a missing value."""
@@ -122,9 +142,11 @@ class PushTokenRequest:
                 "application_id",
                 "the bundle identifier or package",
             )
+
+        service = _SERVICES.get(self._native_type, self._native_type)
+
         return {
-            "type": self._options["type"]
-            or _SERVICES.get(self._token_type, self._token_type),
+            "type": self._type or service,
             "deviceId": self._device_id.lower(),
             "development": self._development or self._is_sandbox,
             "appId": self._application_id,
@@ -135,59 +157,96 @@ class PushTokenRequest:
     def send(self, client: "httpx.Client") -> PushToken:
         """Send the request and return the token.
 
-        Raises NotificationError: ERR_NOTIFICATIONS_NETWORK_ERROR for no response, ERR_NOTIFICATIONS_SERVER_ERROR for a
-        response without a token; before sending, the errors of `url` and `body`.
+        Raises:
+            NotificationError: Before sending, the errors of `body`; ERR_NOTIFICATIONS_NETWORK_ERROR for no response;
+                ERR_NOTIFICATIONS_SERVER_ERROR for a response without a token.
+            ConfigError: The error of `url`.
         """
         import httpx
 
-        url, body = self.url(), json.dumps(self.body(), separators=(",", ":")).encode()
+        url = self.url()
+        body = json.dumps(self.body(), separators=(",", ":")).encode()
         headers = {"content-type": "application/json"}
+
+        # A redirect would send the device token to another host.
+        request = client.stream(
+            "POST", url, headers=headers, content=body, follow_redirects=False
+        )
         try:
-            with client.stream(
-                "POST", url, headers=headers, content=body, follow_redirects=False
-            ) as response:
+            with request as response:
                 content = _start_of(response)
         except (httpx.RequestError, httpx.InvalidURL) as error:
-            problem = (
-                f"no reply from {shown(url)}: {str(error) or error.__class__.__name__}"
-            )
+            reason = str(error) or error.__class__.__name__
             raise NotificationError(
-                problem, code="ERR_NOTIFICATIONS_NETWORK_ERROR"
+                f"no reply from {shown(url)}: {reason}",
+                code="ERR_NOTIFICATIONS_NETWORK_ERROR",
             ) from None
+
         if not response.is_success:
             status = f"{response.status_code} {response.reason_phrase}".strip()
             raise NotificationError(
                 f"{shown(url)} returned {status}: {_quoted(content)}", code=SERVER_ERROR
             )
-        key = self._profile.push_reply_key
-        return PushToken(_token_in(content, key, shown(url)), self._profile.token_type)
+
+        token = _token_in(content, self._profile.push_reply_key, shown(url))
+
+        return PushToken(token, self._profile.token_type)
 
 
-def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]:
-    given = (
-        {"type": token.type, "data": token.data}
-        if isinstance(token, DevicePushToken)
-        else token
-    )
-    found = given if isinstance(cast("object", given), Mapping) else {}
-    kind, data = found.get("type"), found.get("data")
-    SECRETS.learn(data)
-    if not isinstance(kind, str) or not data:
+def _type_and_data(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]:
+    """Return the type and the data of a device token; data that is no string, as that of Web Push, as JSON."""
+    if isinstance(token, DevicePushToken):
+        return token.type, token.data
+
+    fields: Mapping[str, Any] = {}
+    if isinstance(cast("object", token), Mapping):
+        fields = token
+    native_type = fields.get("type")
+    data = fields.get("data")
+    SECRETS.learn(*_texts_in(data))
+    if not isinstance(native_type, str) or not data:
         raise ConfigError(
             "device_push_token must have type and data, for example type 'android' and the token"
         )
-    return kind, data if isinstance(data, str) else json.dumps(
-        data, separators=(",", ":"), ensure_ascii=False
-    )
+
+    if isinstance(data, str):
+        return native_type, data
+
+    text = _json(data)
+    SECRETS.learn(text)
+
+    return native_type, text
+
+
+def _json(data: object) -> str:
+    try:
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ConfigError(
+            f"device_push_token has data of type {type(data).__name__}, must be a string or JSON"
+        ) from None
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield the strings in a JSON value: each may be a key, and may be quoted without the others."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in cast("Mapping[str, object]", value).values():
+            yield from _texts_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in cast("Sequence[object]", value):
+            yield from _texts_in(inner)
 
 
 def _project_id(extra: Mapping[str, Any] | None, profile: VendorProfile) -> str | None:
-    found: object = {"extra": extra}
+    value: object = {"extra": extra}
     for key in profile.project_id_path.split("."):
-        if not isinstance(found, Mapping):
+        if not isinstance(value, Mapping):
             return None
-        found = cast("Mapping[str, object]", found).get(key)
-    return found if isinstance(found, str) else None
+        value = cast("Mapping[str, object]", value).get(key)
+
+    return value if isinstance(value, str) else None
 
 
 def _missing(code: str, name: str, fix: str) -> NotificationError:
@@ -196,8 +255,10 @@ def _missing(code: str, name: str, fix: str) -> NotificationError:
 
 def _start_of(response: "httpx.Response") -> bytes:
     content = bytearray()
-    with suppress(BodyLimitError):  # the start is enough for an error message
+    # The start is enough for an error message.
+    with suppress(BodyLimitError):
         read_body(response.iter_bytes(), MAX_REPLY_BYTES, into=content)
+
     return bytes(content)
 
 
@@ -207,14 +268,19 @@ def _token_in(content: bytes, key: str, url: str) -> str:
         token: object = reply["data"][key]
     except (ValueError, RecursionError, KeyError, TypeError, IndexError):
         token = None
+
     if not isinstance(token, str) or not token:
         raise NotificationError(
             f"{url} returned no data.{key}: {_quoted(content)}",
             code=SERVER_ERROR,
         )
+
     return token
 
 
 def _quoted(content: bytes) -> str:
-    text = content[:200].decode("utf-8", "replace")
-    return repr(text) + ("…" if len(content) > len(text) else "")
+    text = repr(content[:_MAX_QUOTED_BYTES].decode("utf-8", "replace"))
+    if len(content) > _MAX_QUOTED_BYTES:
+        return f"{text}…"
+
+    return text
