@@ -130,6 +130,6 @@ def test_only_the_local_device_tells_which_page_is_open(far: ControllerServer) -
     RecordedIphone(far, [])
     with (
         pushing(far, "ios") as push,
-        pytest.raises(ConfigError, match="only the local device tells which page"),
+        pytest.raises(ConfigError, match="only the local device reports which page"),
     ):
         push.wait_opened("/")

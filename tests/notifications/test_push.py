@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,6 +169,29 @@ def test_a_missing_adb_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ConfigError, match="adb -s emulator-5554 get-state failed"):
         AdbPush("emulator-5554", "com.acme.PUSH").deliver(NEWS, ANDROID)
+
+
+def test_the_error_of_adb_has_its_reason_and_not_the_message(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    adb = tmp_path / "adb"
+    adb.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        "*get-state*) echo device ;;\n"
+        "*getprop*) echo 1 ;;\n"
+        "*) echo 'error: device offline' >&2; exit 1 ;;\n"
+        "esac\n"
+    )
+    adb.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(ConfigError) as raised:
+        AdbPush("emulator-5554", "com.acme.PUSH").deliver(NEWS, ANDROID)
+
+    assert str(raised.value) == (
+        "adb -s emulator-5554 shell failed: error: device offline"
+    )
 
 
 @pytest.mark.parametrize(

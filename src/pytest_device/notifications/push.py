@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -16,6 +16,8 @@ __tracebackhide__ = hides_frames
 
 LOCAL_SCRIPT: Final = "mobile: localNotifications"
 """Appium script that controls the notification center of the local device."""
+_ADB_SECONDS: Final = 30
+"""Time limit of an adb command; a broadcast takes less than a second, adb's server some to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +55,22 @@ class Commands(Protocol):
 
 def apns_payload(message: PushMessage) -> dict[str, Any]:
     """Return the APNs payload of a message; the entries of ``data`` are siblings of ``aps``."""
-    alert = {"title": message.title, "body": message.body}
+    alert: dict[str, str] = {}
+    if message.title is not None:
+        alert["title"] = message.title
+    if message.body is not None:
+        alert["body"] = message.body
+
+    level = message.interruption_level
     aps = {
-        "alert": {name: text for name, text in alert.items() if text is not None},
+        "alert": alert,
         "sound": "default" if message.sound is True else message.sound,
         "category": message.category_identifier,
-        "interruption-level": (message.interruption_level or "").replace(
-            "timeSensitive", "time-sensitive"
-        ),
+        # The document's word differs from that of APNs.
+        "interruption-level": "time-sensitive" if level == "timeSensitive" else level,
         "content-available": 1 if message.content_available else None,
     }
+
     return {
         "aps": {name: value for name, value in aps.items() if value},
         **message.data,
@@ -88,17 +96,18 @@ class AgentDevicePush:
     def deliver(self, message: PushMessage, device: PushDevice) -> None:
         """Deliver a message."""
         _check_app(device)
-        payload = apns_payload(message)
-        if device.platform == "android":
-            given = {
-                "action": self.action,
-                "receiver": self.receiver,
-                "extras": broadcast_extras(message),
-            }
-            payload = {
-                name: value for name, value in given.items() if value is not None
-            }
+        is_android = device.platform == "android"
+        payload = self._broadcast(message) if is_android else apns_payload(message)
         self.client.command("push", device.application_id, json.dumps(payload))
+
+    def _broadcast(self, message: PushMessage) -> dict[str, Any]:
+        broadcast: dict[str, Any] = {"extras": broadcast_extras(message)}
+        if self.action is not None:
+            broadcast["action"] = self.action
+        if self.receiver is not None:
+            broadcast["receiver"] = self.receiver
+
+        return broadcast
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,7 @@ class AppiumPush:
         if device.platform == "android":
             self._broadcast(message, device.application_id)
             return
+
         arguments = {
             "bundleId": device.application_id,
             "payload": apns_payload(message),
@@ -135,21 +145,31 @@ class AppiumPush:
             ["s", name, _quoted(value)]
             for name, value in broadcast_extras(message).items()
         ]
-        receiver = {"component": f"{package}/{self.receiver}"} if self.receiver else {}
-        target = receiver or {"package": package}
-        self.driver.execute_script(
-            "mobile: broadcast", {"action": self.action, "extras": extras, **target}
-        )
+        broadcast: dict[str, Any] = {"action": self.action, "extras": extras}
+        if self.receiver:
+            broadcast["component"] = f"{package}/{self.receiver}"
+        else:
+            broadcast["package"] = package
+        self.driver.execute_script("mobile: broadcast", broadcast)
 
 
 def _run(command: Sequence[str]) -> str:
+    """Run adb. The error of a failure has adb's own reason, and not the rest of the command, which has the message."""
+    shown_command = " ".join(command[:4])
     try:
-        done = subprocess.run(  # noqa: S603  # adb
-            command, capture_output=True, text=True, timeout=30, check=True
+        completed = subprocess.run(  # noqa: S603  # adb
+            command, capture_output=True, text=True, timeout=_ADB_SECONDS, check=False
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ConfigError(f"{' '.join(command[:4])} failed: {error}") from None
-    return done.stdout
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"{shown_command} timed out after {_ADB_SECONDS} s") from None
+    except OSError as error:
+        raise ConfigError(f"{shown_command} failed: {error}") from None
+
+    if completed.returncode != 0:
+        reason = completed.stderr.strip() or f"exit status {completed.returncode}"
+        raise ConfigError(f"{shown_command} failed: {reason}")
+
+    return completed.stdout
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +189,26 @@ class AdbPush:
         if device.platform != "android":
             raise device.refuse("adb reaches Android only")
         _check_app(device)
-        if (
-            self._adb("get-state").strip() != "device"
-            or self._adb("shell", "getprop", "ro.kernel.qemu").strip() != "1"
-        ):
+        if not self._is_online():
             raise device.refuse(
                 f"emulator {self.serial} is not online: check adb devices"
             )
-        target = (
-            ["-n", f"{device.application_id}/{self.receiver}"]
-            if self.receiver
-            else ["-p", device.application_id]
-        )
-        extras = [
-            word
-            for name, value in broadcast_extras(message).items()
-            for word in ("--es", name, _quoted(value))
-        ]
-        self._adb("shell", "am", "broadcast", "-a", self.action, *target, *extras)
+
+        words = ["shell", "am", "broadcast", "-a", self.action]
+        if self.receiver:
+            words += ["-n", f"{device.application_id}/{self.receiver}"]
+        else:
+            words += ["-p", device.application_id]
+        for name, value in broadcast_extras(message).items():
+            words += ["--es", name, _quoted(value)]
+        self._adb(*words)
+
+    def _is_online(self) -> bool:
+        """Return whether the serial is that of an emulator that is online, and not of a physical device."""
+        if self._adb("get-state").strip() != "device":
+            return False
+
+        return self._adb("shell", "getprop", "ro.kernel.qemu").strip() == "1"
 
     def _adb(self, *words: str) -> str:
         return self.run(["adb", "-s", self.serial, *words])
@@ -220,12 +242,14 @@ class LocalPush:
 
     def deliver(self, message: PushMessage, device: PushDevice) -> None:
         """Deliver a message."""
-        app = {"appId": device.application_id} if device.application_id else {}
-        self._do("push", data=json.dumps(message.native()), **app)
+        arguments = {"data": json.dumps(message.native())}
+        if device.application_id:
+            arguments["appId"] = device.application_id
+        self._do("push", **arguments)
 
     def shown(self) -> tuple[Shown, ...]:
         """Return the notification list, oldest first."""
-        return tuple(_shown(one) for one in self._list()["shown"])
+        return tuple(_shown(notification) for notification in self._list()["shown"])
 
     def address(self) -> str:
         """Return the URL of the page in front."""
@@ -233,12 +257,12 @@ class LocalPush:
 
     def answer(self, key: str, action: str | None, text: str | None) -> None:
         """Tap a notification or an action. Raises ControllerError."""
-        given = {"action": action, "text": text}
-        self._do(
-            "answer",
-            key=key,
-            **{name: value for name, value in given.items() if value is not None},
-        )
+        arguments = {"key": key}
+        if action is not None:
+            arguments["action"] = action
+        if text is not None:
+            arguments["text"] = text
+        self._do("answer", **arguments)
 
     def dismiss(self, key: str) -> None:
         """Dismiss a notification."""
@@ -247,19 +271,20 @@ class LocalPush:
     def _list(self) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", self._do("list"))
 
-    def _do(self, what: str, **arguments: object) -> object:
-        return self.driver.execute_script(LOCAL_SCRIPT, {"do": what, **arguments})
+    def _do(self, operation: str, **arguments: object) -> object:
+        return self.driver.execute_script(LOCAL_SCRIPT, {"do": operation, **arguments})
 
 
-def _shown(one: Mapping[str, Any]) -> Shown:
-    options: Mapping[str, Any] = one["options"]
-    actions = tuple(str(action["action"]) for action in options.get("actions", ()))
+def _shown(notification: Mapping[str, Any]) -> Shown:
+    options: Mapping[str, Any] = notification["options"]
+    actions = [str(action["action"]) for action in options.get("actions", ())]
+
     return Shown(
-        one["key"],
-        one["title"],
+        notification["key"],
+        notification["title"],
         options.get("body", ""),
         options.get("data"),
-        actions,
+        tuple(actions),
         options.get("tag", ""),
     )
 
@@ -292,18 +317,18 @@ class DevicePush:
         application_id: str | None = None,
     ) -> PushMessage:
         """Send a message. Raises ConfigError, before sending anything, if the device can't receive it."""
-        known = PushMessage.read(message)
-        known.check(self.device.platform)
+        push_message = PushMessage.read(message)
+        push_message.check(self.device.platform)
         if self.delivery is None:
             raise self.device.refuse(self.reason)
-        to = PushDevice(
-            self.device.platform,
-            self.device.name,
-            application_id or self.device.application_id,
-        )
-        self.delivery.deliver(known, to)
-        self._sent.append(known)
-        return known
+
+        target = self.device
+        if application_id:
+            target = replace(target, application_id=application_id)
+        self.delivery.deliver(push_message, target)
+        self._sent.append(push_message)
+
+        return push_message
 
     def shown(self) -> tuple[Shown, ...]:
         """Return the notifications that the device shows, oldest first."""
@@ -315,37 +340,33 @@ class DevicePush:
         """Wait for a notification, optionally with a title, and return the newest. Raises TimeoutError."""
         notifications = self._list()
 
-        def find() -> Shown | None:
-            return next(
-                (
-                    one
-                    for one in reversed(notifications.shown())
-                    if title in (None, one.title)
-                ),
-                None,
-            )
+        def newest() -> Shown | None:
+            for notification in reversed(notifications.shown()):
+                if title in (None, notification.title):
+                    return notification
 
-        what = f"no notification {title!r}" if title else "no notification"
-        return waited(
-            find,
-            timeout_seconds,
-            lambda: f"{what}, shown: {[one.title for one in notifications.shown()]}",
-        )
+            return None
+
+        def problem() -> str:
+            awaited = f"no notification {title!r}" if title else "no notification"
+            titles = [notification.title for notification in notifications.shown()]
+
+            return f"{awaited}, shown: {titles}"
+
+        return waited(newest, timeout_seconds, problem)
 
     def wait_opened(self, path: str, *, timeout_seconds: float = 10.0) -> str:
         """Wait until the page in front is at a path, such as a deep link's, and return its URL. Raises TimeoutError."""
         local = self._local()
 
-        def find() -> str | None:
+        def address_if_opened() -> str | None:
             address = local.address()
-            return (
-                address
-                if urlsplit(address)._replace(scheme="", netloc="").geturl() == path
-                else None
-            )
+            opened = urlsplit(address)._replace(scheme="", netloc="").geturl()
+
+            return address if opened == path else None
 
         return waited(
-            find,
+            address_if_opened,
             timeout_seconds,
             lambda: f"{path} was not opened, current page: {local.address()[:200]}",
         )
@@ -381,6 +402,7 @@ class DevicePush:
             reason = "only Android itself sends the app's alarm, and adb has no command for it"
         else:
             reason = "neither simctl nor Appium has a command for it"
+
         raise self.device.refuse(
             f"the scheduled notification {identifier!r} can't be brought forward: {reason}. "
             "Let a test build of the app schedule it a second ahead"
@@ -391,11 +413,13 @@ class DevicePush:
             return self.delivery
         if self.list_of is None:
             raise self.device.refuse("reading notifications requires an Appium session")
+
         return self.list_of(self._sent)
 
     def _local(self) -> LocalPush:
         if not isinstance(self.delivery, LocalPush):
             raise self.device.refuse(
-                "only the local device tells which page is open: check the screen with the driver"
+                "only the local device reports which page is open: check the screen with the driver"
             )
+
         return self.delivery
