@@ -63,21 +63,22 @@ class Channels:
         """Create or replace a channel and return it. Raises ConfigError if its group does not exist."""
         if not self._has_channels:
             return None
+
         if channel.group_id is not None and channel.group_id not in self._groups:
             raise ConfigError(
                 f"the channel group {channel.group_id!r} does not exist: set it before its channels"
             )
-        given: dict[str, Any] = {
+
+        values: dict[str, Any] = {
             name: getattr(channel, name) for name in NotificationChannelInput.__slots__
         }
-        given |= {
-            "id": channel_id,
-            "sound": "custom"
-            if channel.sound not in (None, "default")
-            else channel.sound,
-        }
-        self._channels[channel_id] = NotificationChannel(**given)
-        return self._channels[channel_id]
+        # A channel does not report which file it plays ("Notifications library types").
+        if channel.sound not in (None, "default"):
+            values["sound"] = "custom"
+        new_channel = NotificationChannel(**values, id=channel_id)
+        self._channels[channel_id] = new_channel
+
+        return new_channel
 
     def channel(self, channel_id: str) -> NotificationChannel | None:
         """Return a channel, or None if it does not exist."""
@@ -97,26 +98,36 @@ class Channels:
         """Create or replace a channel group and return it."""
         if not self._has_channels:
             return None
+
         self._groups[group_id] = NotificationChannelGroup(group_id, name, description)
+
         return self.group(group_id)
 
     def group(self, group_id: str) -> NotificationChannelGroup | None:
         """Return a channel group with its channels, or None if it does not exist."""
-        found = self._groups.get(group_id)
-        within = tuple(
-            one for one in self._channels.values() if one.group_id == group_id
-        )
-        return replace(found, channels=within) if found else None
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
+
+        channels = [
+            channel
+            for channel in self._channels.values()
+            if channel.group_id == group_id
+        ]
+
+        return replace(group, channels=tuple(channels))
 
     def groups(self) -> tuple[NotificationChannelGroup, ...]:
         """Return all channel groups."""
-        return tuple(found for name in self._groups if (found := self.group(name)))
+        groups = [self.group(group_id) for group_id in self._groups]
+
+        return tuple(group for group in groups if group is not None)
 
     def delete_group(self, group_id: str) -> None:
         """Delete a channel group and its channels."""
         self._groups.pop(group_id, None)
         self._channels = {
-            name: one
-            for name, one in self._channels.items()
-            if one.group_id != group_id
+            channel_id: channel
+            for channel_id, channel in self._channels.items()
+            if channel.group_id != group_id
         }

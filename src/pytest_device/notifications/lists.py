@@ -15,7 +15,11 @@ POLL_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Notification in the notification list of a device."""
+    """Notification in the notification list of a device.
+
+    ``key`` identifies it in calls of the list. ``data``, ``actions`` and ``tag`` are empty where a device does not
+    show them.
+    """
 
     key: str
     title: str
@@ -44,10 +48,14 @@ class NotificationList(Protocol):
 def waited(
     find: Callable[[], _T | None], timeout_seconds: float, problem: Callable[[], str]
 ) -> _T:
-    """Return what a function finds. Raises TimeoutError with the problem."""
+    """Poll until a function returns a value other than None, and return it. Raises TimeoutError with the problem."""
     deadline = time.monotonic() + timeout_seconds
-    while (found := find()) is None:
+
+    while True:
+        value = find()
+        if value is not None:
+            return value
         if time.monotonic() > deadline:
             raise TimeoutError(f"timed out after {timeout_seconds:g} s: {problem()}")
+
         time.sleep(POLL_SECONDS)
-    return found

@@ -87,6 +87,7 @@ class NotificationPermissionsStatus:
         """Whether notifications are shown, based on ``ios.status`` on iOS and ``status`` elsewhere."""
         if self.ios is None:
             return self.status == "granted"
+
         return self.ios.status not in (
             IosAuthorizationStatus.NOT_DETERMINED,
             IosAuthorizationStatus.DENIED,
@@ -102,12 +103,17 @@ _STATUSES: Final[Mapping[str, tuple[Status, IosAuthorizationStatus]]] = {
     "undetermined": ("undetermined", IosAuthorizationStatus.NOT_DETERMINED),
     "granted": ("granted", IosAuthorizationStatus.AUTHORIZED),
     "denied": ("denied", IosAuthorizationStatus.DENIED),
-    **{one: ("granted", one) for one in IosAuthorizationStatus},
     IosAuthorizationStatus.NOT_DETERMINED: (
         "undetermined",
         IosAuthorizationStatus.NOT_DETERMINED,
     ),
     IosAuthorizationStatus.DENIED: ("denied", IosAuthorizationStatus.DENIED),
+    IosAuthorizationStatus.AUTHORIZED: ("granted", IosAuthorizationStatus.AUTHORIZED),
+    IosAuthorizationStatus.PROVISIONAL: (
+        "granted",
+        IosAuthorizationStatus.PROVISIONAL,
+    ),
+    IosAuthorizationStatus.EPHEMERAL: ("granted", IosAuthorizationStatus.EPHEMERAL),
 }
 """Overall status and status on iOS of an answer."""
 
@@ -120,9 +126,10 @@ class Permissions:
         self._needs_channel = (
             platform == "android" and android_version >= PROMPTS_WITH_CHANNEL
         )
-        undetermined = self._is_ios or self._needs_channel
+        # Older versions of Android grant the permission when the app is installed.
+        has_prompt = self._is_ios or self._needs_channel
         self.answer: Answer = lambda _request: "granted"
-        self.status = self._status("undetermined" if undetermined else "granted")
+        self.status = self._status("undetermined" if has_prompt else "granted")
         self.prompts = 0
         """Number of prompts shown."""
 
@@ -130,13 +137,15 @@ class Permissions:
         self, request: NotificationPermissionsRequest | None, *, has_channel: bool
     ) -> NotificationPermissionsStatus:
         """Prompt the user unless they already responded or the prompt requires a channel first."""
-        if self.status.status == "undetermined" and (
-            has_channel or not self._needs_channel
-        ):
-            self.prompts += 1
-            self.status = self._status(
-                self.answer(request), request.ios if request else None
-            )
+        if self.status.status != "undetermined":
+            return self.status
+        if self.needs_channel(has_channel=has_channel):
+            return self.status
+
+        self.prompts += 1
+        answer = self.answer(request)
+        self.status = self._status(answer, request.ios if request else None)
+
         return self.status
 
     def needs_channel(self, *, has_channel: bool) -> bool:
@@ -150,23 +159,24 @@ class Permissions:
     def _status(
         self,
         answer: Status | IosAuthorizationStatus,
-        asked: IosPermissionsRequest | None = None,
+        requested: IosPermissionsRequest | None = None,
     ) -> NotificationPermissionsStatus:
         if answer not in _STATUSES:
             raise ConfigError(f"status {answer!r} must be {', '.join(_STATUSES)}")
-        root, on_ios = _STATUSES[answer]
+
+        status, ios_status = _STATUSES[answer]
         if not self._is_ios:
             return NotificationPermissionsStatus(
-                status=root, android=AndroidPermissions()
+                status=status, android=AndroidPermissions()
             )
-        ios = IosPermissions(status=on_ios)
-        if asked:
-            alert, badge, sound = (
-                asked.allow_alert,
-                asked.allow_badge,
-                asked.allow_sound,
-            )
+
+        ios = IosPermissions(status=ios_status)
+        if requested is not None:
             ios = replace(
-                ios, allows_alert=alert, allows_badge=badge, allows_sound=sound
+                ios,
+                allows_alert=requested.allow_alert,
+                allows_badge=requested.allow_badge,
+                allows_sound=requested.allow_sound,
             )
-        return NotificationPermissionsStatus(status=root, ios=ios)
+
+        return NotificationPermissionsStatus(status=status, ios=ios)

@@ -76,7 +76,9 @@ def decided(
     """
     if handler is None:
         return "the app is in the foreground and has no handler"
-    identifier, begin = notification.request.identifier, clock()
+
+    identifier = notification.request.identifier
+    begin = clock()
     try:
         behavior = handler.handle_notification(notification)
         _check(behavior, (clock() - begin).total_seconds(), timeout_seconds)
@@ -85,15 +87,19 @@ def decided(
             raise
         handler.handle_error(identifier, error)
         return f"the handler failed: {error}"
+
     if handler.handle_success:
         handler.handle_success(identifier)
+
     return behavior
 
 
-def _check(behavior: object, seconds: float, most: float) -> None:
-    if seconds > most:
-        problem = f"the handler timed out: it took {seconds:g} s (maximum {most:g} s)"
-        raise NotificationError(problem, code=NOT_HANDLED)
+def _check(behavior: object, seconds: float, max_seconds: float) -> None:
+    if seconds > max_seconds:
+        raise NotificationError(
+            f"the handler timed out: it took {seconds:g} s (maximum {max_seconds:g} s)",
+            code=NOT_HANDLED,
+        )
     if not isinstance(behavior, NotificationBehavior):
         raise NotificationError(
             "the handler must return a NotificationBehavior", code=NOT_HANDLED
@@ -110,12 +116,21 @@ def action_of(
     actions: Sequence[NotificationAction], action: str | None, text: str | None
 ) -> NotificationAction | None:
     """Return the action, or None for a tap. Raises ConfigError for an unknown action or missing or extra text."""
-    found = next((one for one in actions if one.identifier == action), None)
-    if action is not None and found is None:
+    if action is None:
+        if text is not None:
+            raise ConfigError("a tap takes no text")
+        return None
+
+    by_identifier = {known.identifier: known for known in actions}
+    if action not in by_identifier:
         raise ConfigError(
-            f"the notification has no action {action!r}, only {[one.identifier for one in actions]}"
+            f"the notification has no action {action!r}, only {list(by_identifier)}"
         )
-    if (text is not None) != bool(found and found.text_input):
-        takes = "needs" if text is None else "takes no"
-        raise ConfigError(f"{f'action {action!r}' if action else 'a tap'} {takes} text")
-    return found
+
+    tapped = by_identifier[action]
+    if tapped.text_input is not None and text is None:
+        raise ConfigError(f"action {action!r} needs text")
+    if tapped.text_input is None and text is not None:
+        raise ConfigError(f"action {action!r} takes no text")
+
+    return tapped

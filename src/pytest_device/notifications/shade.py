@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from pytest_device.errors import ConfigError, ControllerError, hides_frames
 from pytest_device.notifications.content import PushMessage
@@ -16,7 +16,6 @@ from pytest_device.notifications.lists import Shown, waited
 
 __tracebackhide__ = hides_frames
 
-_T = TypeVar("_T")
 _ANDROID: Final = "-android uiautomator"
 _IOS: Final = "-ios predicate string"
 _ANDROID_UI: Final = "com.android.systemui"
@@ -29,7 +28,7 @@ _CLEAR: Final = (
     "(name == 'swipe-action-button-identifier' OR name == 'Clear') AND label == 'Clear'"
 )
 TIMEOUT_SECONDS: Final = 5.0
-"""How long an element of the list may take to appear or to go."""
+"""Maximum seconds for an element of the list to appear or to disappear, as both systems animate the list."""
 
 
 class Element(Protocol):
@@ -61,45 +60,53 @@ class AndroidShade:
 
     def shown(self) -> tuple[Shown, ...]:
         """Return the notifications of the app, oldest first."""
-        found = self.driver.execute_script("mobile: getNotifications")
-        rows: list[Mapping[str, Any]] = found["statusBarNotifications"]
-        return tuple(_of_android(one) for one in reversed(rows) if self._is_of_app(one))
+        reply = self.driver.execute_script("mobile: getNotifications")
+        rows: list[Mapping[str, Any]] = reply["statusBarNotifications"]
+
+        return tuple(_of_android(row) for row in reversed(rows) if self._is_of_app(row))
 
     def answer(self, key: str, action: str | None, text: str | None) -> None:
         """Tap a notification, or the action with a title. Raises ControllerError."""
-        one = self._with_key(key)
+        title = self._with_key(key).title
         with self._open():
             if action is None:
-                self._found(f"text({_quoted(one.title)})", one.title).click()
+                self._element(f"text({_quoted(title)})", title).click()
                 return
+
+            # The system may show the titles of actions in capitals.
             by_title = f"textMatches({_quoted('(?i)' + _escaped(action))})"
-            self._found(by_title, f"{action} of {one.title}").click()
+            self._element(by_title, f"{action} of {title}").click()
             if text is not None:
-                self._found(_REPLY, f"text field of {action}").send_keys(text)
-                self._found(_SEND, f"send button of {action}").click()
+                self._element(_REPLY, f"text field of {action}").send_keys(text)
+                self._element(_SEND, f"send button of {action}").click()
 
     def dismiss(self, key: str) -> None:
         """Swipe a notification away, and wait until it is gone. Raises ControllerError."""
-        one = self._with_key(key)
+        title = self._with_key(key).title
         with self._open():
-            row = self._found(f"text({_quoted(one.title)})", one.title)
+            row = self._element(f"text({_quoted(title)})", title)
             swipe = {"elementId": row.id, "direction": "right", "percent": 0.9}
             self.driver.execute_script("mobile: swipeGesture", swipe)
-            _until(
-                lambda: all(one.key != key for one in self.shown()) or None,
+            _wait_until(
+                lambda: all(shown.key != key for shown in self.shown()),
                 self.timeout_seconds,
-                f"{one.title!r} is still shown: it can't be dismissed by a swipe",
+                f"{title!r} is still shown: it can't be dismissed by a swipe",
             )
 
-    def _is_of_app(self, one: Mapping[str, Any]) -> bool:
-        is_of_app = self.package in ("", one["packageName"])
+    def _is_of_app(self, row: Mapping[str, Any]) -> bool:
+        if self.package not in ("", row["packageName"]):
+            return False
+        if row["isRemoved"]:
+            return False
+
         # The summary of a group has no title of its own.
-        return is_of_app and not one["isRemoved"] and bool(_of_android(one).title)
+        return bool(_of_android(row).title)
 
     def _with_key(self, key: str) -> Shown:
-        for one in self.shown():
-            if one.key == key:
-                return one
+        for shown in self.shown():
+            if shown.key == key:
+                return shown
+
         raise ControllerError(f"the notification {key!r} is no longer shown")
 
     @contextmanager
@@ -111,14 +118,18 @@ class AndroidShade:
         finally:
             self.driver.execute_script("mobile: statusBar", {"command": "collapse"})
 
-    def _found(self, selector: str, what: str) -> Element:
+    def _element(self, selector: str, label: str) -> Element:
         of_shade = f'new UiSelector().packageName("{_ANDROID_UI}").{selector}'
-        return _first(self.driver, _ANDROID, of_shade, what, self.timeout_seconds)
+
+        return _first(self.driver, _ANDROID, of_shade, label, self.timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class IosCenter:
-    """Notification center of an iOS device; its rows are texts, from which only the sent messages are told apart."""
+    """Notification center of an iOS device.
+
+    Its rows are texts, in which titles and bodies cannot be told apart, except those of messages that were sent.
+    """
 
     driver: Screen
     sent: Sequence[PushMessage] = ()
@@ -127,7 +138,7 @@ class IosCenter:
     def shown(self) -> tuple[Shown, ...]:
         """Return the notifications in the center, oldest first."""
         with self._open():
-            return tuple(self._read(one) for one in reversed(self._rows()))
+            return tuple(self._read(row) for row in reversed(self._rows()))
 
     def answer(self, key: str, action: str | None, text: str | None) -> None:
         """Tap a notification, or the action with a title. Raises ControllerError."""
@@ -135,94 +146,112 @@ class IosCenter:
             raise ConfigError(
                 "a text can't be entered in a notification on iOS: use the driver"
             )
-        with self._open(stays=action is None):
+
+        with self._open(tap_closes=action is None):
             row = self._row(key)
             if action is None:
                 row.click()
                 return
-            held = {"elementId": row.id, "duration": 1.0}
-            self.driver.execute_script("mobile: touchAndHold", held)
+
+            hold = {"elementId": row.id, "duration": 1.0}
+            self.driver.execute_script("mobile: touchAndHold", hold)
             by_title = (
                 f"type == 'XCUIElementTypeButton' AND label == {_predicate(action)}"
             )
-            self._found(by_title, f"{action} of {key}").click()
+            self._element(by_title, f"{action} of {key}").click()
 
     def dismiss(self, key: str) -> None:
         """Swipe a notification and clear it, and wait until it is gone. Raises ControllerError."""
         with self._open():
             swipe = {"elementId": self._row(key).id, "direction": "left"}
             self.driver.execute_script("mobile: swipe", swipe)
-            self._found(_CLEAR, f"clear button of {key}").click()
-            _until(
-                lambda: all(_label(one) != key for one in self._rows()) or None,
+            self._element(_CLEAR, f"clear button of {key}").click()
+            _wait_until(
+                lambda: all(_label(other) != key for other in self._rows()),
                 self.timeout_seconds,
                 f"{key!r} is still shown",
             )
 
     def _read(self, row: Element) -> Shown:
         label = _label(row)
-        for one in reversed(self.sent):
-            if one.title and one.title in label and (one.body or "") in label:
-                return Shown(label, one.title, one.body or "", dict(one.data))
+        for message in reversed(self.sent):
+            title = message.title
+            body = message.body or ""
+            if title and title in label and body in label:
+                return Shown(label, title, body, dict(message.data))
+
         return Shown(label, label)
 
     def _rows(self) -> Sequence[Element]:
         return self.driver.find_elements(_IOS, _ROW)
 
     def _row(self, key: str) -> Element:
-        label = f"{_ROW} AND label == {_predicate(key)}"
-        return self._found(label, key)
+        return self._element(f"{_ROW} AND label == {_predicate(key)}", key)
 
     @contextmanager
-    def _open(self, *, stays: bool = False) -> Generator[None]:
+    def _open(self, *, tap_closes: bool = False) -> Generator[None]:
         """Open the center over the app; close it, also after a failure, unless a tap has closed it."""
         self.driver.update_settings({"defaultActiveApplication": _IOS_UI})
-        closes = True
+        is_open = True
         try:
             self._drag(0.0, 0.9)
             yield
-            closes = not stays
+            is_open = not tap_closes
         finally:
-            if closes:
+            if is_open:
                 self._drag(1.0, 0.1)
             self.driver.update_settings({"defaultActiveApplication": "auto"})
 
     def _drag(self, start: float, end: float) -> None:
+        """Drag along the middle of the screen; the heights are from 0 (top) to 1."""
         size = self.driver.get_window_size()
-        x, height = size["width"] / 2, size["height"] - 1
+        x = size["width"] / 2
+        height = size["height"] - 1
         drag = {"fromX": x, "fromY": start * height, "toX": x, "toY": end * height}
         self.driver.execute_script(
             "mobile: dragFromToForDuration", {"duration": 0.5, **drag}
         )
 
-    def _found(self, predicate: str, what: str) -> Element:
-        return _first(self.driver, _IOS, predicate, what, self.timeout_seconds)
+    def _element(self, predicate: str, label: str) -> Element:
+        return _first(self.driver, _IOS, predicate, label, self.timeout_seconds)
 
 
-def _of_android(one: Mapping[str, Any]) -> Shown:
-    texts: Mapping[str, str | None] = one["notification"]
+def _of_android(row: Mapping[str, Any]) -> Shown:
+    texts: Mapping[str, str | None] = row["notification"]
+
     return Shown(
-        one["key"],
+        row["key"],
         texts.get("title") or texts.get("bigTitle") or "",
         texts.get("text") or texts.get("bigText") or "",
-        tag=one.get("tag") or "",
+        tag=row.get("tag") or "",
     )
 
 
 def _first(
-    driver: Screen, by: str, value: str, what: str, timeout_seconds: float
+    driver: Screen, by: str, value: str, label: str, timeout_seconds: float
 ) -> Element:
     """Return the first element; the list may still be moving."""
-    return _until(
-        lambda: next(iter(driver.find_elements(by, value)), None),
+    elements: list[Element] = []
+
+    def is_there() -> bool:
+        elements.extend(driver.find_elements(by, value))
+
+        return bool(elements)
+
+    _wait_until(
+        is_there,
         timeout_seconds,
-        f"{what!r} is not in the notification list of the screen",
+        f"{label!r} is not in the notification list of the screen",
     )
 
+    return elements[0]
 
-def _until(find: Callable[[], _T | None], seconds: float, problem: str) -> _T:
+
+def _wait_until(
+    condition: Callable[[], bool], timeout_seconds: float, problem: str
+) -> None:
     try:
-        return waited(find, seconds, lambda: problem)
+        waited(lambda: condition() or None, timeout_seconds, lambda: problem)
     except TimeoutError as error:
         raise ControllerError(str(error)) from None
 
@@ -237,9 +266,11 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
+    """Escape a text for a regular expression of Java."""
     return re.sub(r"([\\.^$|?*+()\[\]{}])", r"\\\1", text)
 
 
 def _predicate(text: str) -> str:
+    """Quote a text for a predicate of Apple's Foundation."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
