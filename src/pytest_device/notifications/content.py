@@ -114,49 +114,58 @@ class NotificationContent:
             raise ConfigError(
                 f"interruption_level {self.interruption_level!r} must be {levels}"
             )
+
         for name in ("data", "others"):
-            object.__setattr__(
-                self, name, MappingProxyType(dict(mapping(name, getattr(self, name))))
-            )
+            values = mapping(name, getattr(self, name))
+            object.__setattr__(self, name, MappingProxyType(dict(values)))
 
     @classmethod
     def read(cls, given: "Self | Mapping[str, Any]") -> Self:
         """Return content from a typed value or a mapping with the documented names.
 
-        Raises ConfigError, also for a name that differs from a documented one by a few characters; other names are
-        kept in ``others``.
+        Other names are kept in ``others``, since the document leaves out some fields of the content.
+
+        >>> NotificationContent.read({"title": "News", "subtitle": "Today"}).others["subtitle"]
+        'Today'
+
+        Raises:
+            ConfigError: A value is invalid, or a name differs from a documented one by a few characters.
         """
         if isinstance(given, cls):
             return given
-        known = cls.spellings()
-        given = mapping("content", given)
-        _check_spelling(given, known)
-        values = {known[name]: value for name, value in given.items() if name in known}
-        if values.get("data") is None:
-            values.pop("data", None)
-        return cls(
-            **values,
-            others={name: value for name, value in given.items() if name not in known},
-        )
+
+        attributes = cls.spellings()
+        content = mapping("content", given)
+        _check_spelling(content, attributes)
+
+        values: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for name, value in content.items():
+            if name not in attributes:
+                others[name] = value
+            elif name != "data" or value is not None:
+                values[attributes[name]] = value
+
+        return cls(**values, others=others)
 
     def native(self) -> dict[str, Any]:
         """Return the content as a mapping with the documented names."""
-        given = {
-            name: getattr(self, attribute)
-            for name, attribute in self.spellings().items()
-        }
-        given[_AVAILABLE] = given.get(_AVAILABLE) or None  # false is its default
-        set_values = {name: value for name, value in given.items() if value is not None}
-        return {**set_values, "data": dict(self.data), **self.others}
+        content: dict[str, Any] = {}
+        for name, attribute in self.spellings().items():
+            value = getattr(self, attribute)
+            is_default = name == _AVAILABLE and not value
+            if value is not None and not is_default:
+                content[name] = value
+        content["data"] = dict(self.data)
+
+        return {**content, **self.others}
 
     @classmethod
     def spellings(cls) -> dict[str, str]:
-        """Return the field names by documented name."""
-        return {
-            _SPELLINGS.get(one.name, camel(one.name)): one.name
-            for one in fields(cls)
-            if one.name != "others"
-        }
+        """Return the names of the fields by their documented names."""
+        names = [field.name for field in fields(cls) if field.name != "others"]
+
+        return {_SPELLINGS.get(name, camel(name)): name for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,16 +182,16 @@ class PushMessage(NotificationContent):
         NotificationContent.__post_init__(self)
         checked_text("channel_id", self.channel_id)
         try:
-            size = len(
-                json.dumps(
-                    self.native(),
-                    ensure_ascii=False,
-                    allow_nan=False,
-                    separators=(",", ":"),
-                ).encode()
+            payload = json.dumps(
+                self.native(),
+                ensure_ascii=False,
+                allow_nan=False,
+                separators=(",", ":"),
             )
+            size = len(payload.encode())
         except (TypeError, ValueError, RecursionError):
             raise ConfigError("the data of a message must be JSON") from None
+
         if size > MAX_PAYLOAD_BYTES:
             raise ConfigError(
                 f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})"
@@ -245,11 +254,13 @@ class NotificationRequest:
                     "a request must have content, and may have trigger and identifier"
                 )
             given = NotificationRequestInput(**given)
+
         trigger = given.trigger
         if trigger is not None and not isinstance(trigger, Trigger):
             trigger = parse_trigger(trigger, platform)
-        named = checked_text("identifier", given.identifier) or identifier
-        return cls(named, NotificationContent.read(given.content), trigger)
+        identifier = checked_text("identifier", given.identifier) or identifier
+
+        return cls(identifier, NotificationContent.read(given.content), trigger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +293,11 @@ class NotificationBehavior:
 
     def __post_init__(self) -> None:
         if self.should_show_alert is not None:
-            warning = "should_show_alert is deprecated: use should_show_banner and should_show_list"
-            warnings.warn(warning, DeprecationWarning, stacklevel=3)
+            warnings.warn(
+                "should_show_alert is deprecated: use should_show_banner and should_show_list",
+                DeprecationWarning,
+                stacklevel=3,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,17 +349,20 @@ def _check_spelling(given: Mapping[str, Any], known: Collection[str]) -> None:
     for name in given:
         if name in known:
             continue
+
         # 0.8 finds titel, Title and category_identifier, but not the undocumented subtitle.
-        for close in difflib.get_close_matches(name, known, 1, 0.8):
+        close_names = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if close_names:
             raise ConfigError(
-                f"content has an unknown name {name!r}: did you mean {close!r}?"
+                f"content has an unknown name {name!r}: did you mean {close_names[0]!r}?"
             )
 
 
 def camel(name: str) -> str:
     """Convert a name from snake case to camel case."""
-    head, *tail = name.split("_")
-    return head + "".join(map(str.title, tail))
+    first_word, *words = name.split("_")
+
+    return first_word + "".join(word.title() for word in words)
 
 
 def mapping(name: str, value: object) -> Mapping[str, Any]:
@@ -354,6 +371,7 @@ def mapping(name: str, value: object) -> Mapping[str, Any]:
         isinstance(key, str) for key in cast("Mapping[object, object]", value)
     ):
         raise ConfigError(f"{name} must be an object")
+
     return cast("Mapping[str, Any]", value)
 
 
@@ -361,4 +379,5 @@ def checked_text(name: str, value: _T) -> _T:
     """Return the value if it is a string or None. Raises ConfigError."""
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{name} must be a string, not {type(value).__name__}")
+
     return value

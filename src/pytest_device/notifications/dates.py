@@ -1,6 +1,6 @@
 """Next trigger dates on Android and iOS."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
@@ -42,22 +42,27 @@ def next_trigger_date(
 ) -> datetime | None:
     """Return the next date of a trigger scheduled at ``now``, in the time zone, or None if it never fires.
 
-    On Android, it may be ``now``. Raises TriggerError, or NotSpecified for undocumented behavior on iOS.
+    On Android, it may be ``now``.
+
+    >>> from datetime import datetime, UTC
+    >>> next_trigger_date(DailyTrigger(hour=8, minute=0), datetime(2026, 3, 1, 9, tzinfo=UTC), "UTC").isoformat()
+    '2026-03-02T08:00:00+00:00'
+
+    Raises:
+        TriggerError: The trigger, the time zone or ``now`` is invalid, or the date is outside of the years 1 to 9999.
+        NotSpecified: The behavior on iOS is undocumented.
     """
     check_platform(platform)
     zone = zone_of(tz)
-    milliseconds(now)  # rejects naive datetimes
-    known = (
-        trigger
-        if trigger is None or isinstance(trigger, Trigger)
-        else parse_trigger(trigger, platform)
-    )
+    _reject_naive(now)
+    parsed = _parsed(trigger, platform)
+
     try:
-        found = _next(known, now.astimezone(UTC), zone, platform)
-        return found.astimezone(zone) if found else None
-    except (OverflowError, ValueError) as error:
-        if isinstance(error, TriggerError):
-            raise
+        date = _next(parsed, now.astimezone(UTC), zone, platform)
+        return date.astimezone(zone) if date else None
+    except TriggerError:
+        raise
+    except (OverflowError, ValueError):
         raise TriggerError(
             "the next date must be in the years 1 to 9999", name="RangeError"
         ) from None
@@ -73,33 +78,39 @@ def fires_between(
 ) -> list[datetime]:
     """Return the dates before ``end`` of a trigger scheduled at ``start``, in order.
 
-    Raises TriggerError, including for more than 20,000 dates, or NotSpecified.
+    Raises:
+        TriggerError: As `next_trigger_date`, and for more than 20,000 dates.
+        NotSpecified: The behavior on iOS is undocumented.
     """
-    milliseconds(end)
-    known = (
-        trigger
-        if trigger is None or isinstance(trigger, Trigger)
-        else parse_trigger(trigger, platform)
-    )
+    _reject_naive(end)
+    zone = zone_of(tz)
+    parsed = _parsed(trigger, platform)
     fires: list[datetime] = []
-    for fire in _fires(known, start, zone_of(tz), platform):
-        if fire.astimezone(UTC) >= end.astimezone(UTC):
-            break
+
+    fire = next_trigger_date(parsed, start, zone, platform=platform)
+    while fire is not None and fire.astimezone(UTC) < end.astimezone(UTC):
         if len(fires) == MAX_FIRES:
             raise TriggerError(
                 f"the trigger fires more than {MAX_FIRES} times: use a shorter period"
             )
         fires.append(fire)
+        fire = after_fire(parsed, fire, zone, platform=platform)
+
     return fires
 
 
-def _fires(
-    trigger: Trigger | None, start: datetime, zone: tzinfo, platform: Platform
-) -> Iterator[datetime]:
-    fire = next_trigger_date(trigger, start, zone, platform=platform)
-    while fire is not None:
-        yield fire
-        fire = after_fire(trigger, fire, zone, platform=platform)
+def _parsed(
+    trigger: Trigger | Mapping[str, Any] | None, platform: Platform
+) -> Trigger | None:
+    if trigger is None or isinstance(trigger, Trigger):
+        return trigger
+
+    return parse_trigger(trigger, platform)
+
+
+def _reject_naive(moment: datetime) -> None:
+    """Raise TriggerError for a time without a time zone."""
+    milliseconds(moment)
 
 
 def after_fire(
@@ -108,22 +119,21 @@ def after_fire(
     """Return the next date of a trigger after it fired, or None if it does not repeat."""
     if not repeats(trigger):
         return None
-    # Intervals start at the last date; a date search can return its start, so it resumes just after it.
-    after = (
-        fire
-        if isinstance(trigger, TimeIntervalTrigger)
-        else fire.astimezone(UTC) + _MILLISECOND
-    )
+
+    # An interval starts at the last date; a date search can return its start, so it resumes just after it.
+    after = fire
+    if not isinstance(trigger, TimeIntervalTrigger):
+        after = fire.astimezone(UTC) + _MILLISECOND
+
     return next_trigger_date(trigger, after, zone, platform=platform)
 
 
 def repeats(trigger: Trigger | None) -> bool:
     """Return whether a trigger fires more than once."""
-    match trigger:
-        case TimeIntervalTrigger() | CalendarTrigger():
-            return trigger.repeats
-        case _:
-            return isinstance(trigger, RecurringTrigger)
+    if isinstance(trigger, TimeIntervalTrigger | CalendarTrigger):
+        return trigger.repeats
+
+    return isinstance(trigger, RecurringTrigger)
 
 
 def _next(
@@ -143,12 +153,10 @@ def _next(
             )
         case CalendarTrigger():
             return next_match(trigger.components, now, zone)
+        case RecurringTrigger() if platform == "android":
+            return _on_android(trigger, now, zone)
         case RecurringTrigger():
-            return (
-                _recurring(trigger, now, zone)
-                if platform == "android"
-                else _on_ios(trigger, now, zone)
-            )
+            return _on_ios(trigger, now, zone)
         case _:
             raise NotSpecified(
                 f"triggers of type {trigger.type!r} have no trigger date"
@@ -156,30 +164,41 @@ def _next(
 
 
 def _checked_interval(trigger: TimeIntervalTrigger, platform: Platform) -> float:
-    shortest = _IOS_REPEATING_SECONDS if platform == "ios" and trigger.repeats else 0
-    if trigger.seconds <= 0 or trigger.seconds < shortest:
-        rule = (
-            f"at least {shortest} if it repeats on iOS" if shortest else "more than 0"
-        )
+    rule = ""
+    if platform == "ios" and trigger.repeats:
+        if trigger.seconds < _IOS_REPEATING_SECONDS:
+            rule = f"at least {_IOS_REPEATING_SECONDS} if it repeats on iOS"
+    elif trigger.seconds <= 0:
+        rule = "more than 0"
+    if rule:
         raise TriggerError(
             f"seconds {trigger.seconds} must be {rule}", name="RangeError"
         )
+
     return trigger.seconds
 
 
-def _recurring(trigger: RecurringTrigger, now: datetime, zone: tzinfo) -> datetime:
+def _on_android(trigger: RecurringTrigger, now: datetime, zone: tzinfo) -> datetime:
     """Return the next date on Android: set the fields on today's calendar, and advance it if that date has passed."""
     components = trigger.facts()
-    found = JavaCalendar(now, zone).set(**components)
-    if found.moment >= now:
-        return found.moment
+    calendar = JavaCalendar(now, zone).set(**components)
+    if calendar.moment >= now:
+        return calendar.moment
+
+    if "month" in components:
+        return calendar.add_months(12).moment
     if "day" in components:
-        return found.add_months(12 if "month" in components else 1).moment
-    return found.add_days(7 if "weekday" in components else 1).moment
+        return calendar.add_months(1).moment
+    if "weekday" in components:
+        return calendar.add_days(7).moment
+
+    return calendar.add_days(1).moment
 
 
 def _on_ios(trigger: RecurringTrigger, now: datetime, zone: tzinfo) -> datetime | None:
     components = trigger.facts()
     if isinstance(trigger, YearlyTrigger):
-        components["month"] += 1  # months start at 1 in Foundation
+        # Months start at 0 in JavaScript and at 1 in Foundation.
+        components["month"] += 1
+
     return next_match(components, now, zone)

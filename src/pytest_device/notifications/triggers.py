@@ -1,8 +1,9 @@
 """Triggers of scheduled notifications: types, validation and parsing."""
 
+import dataclasses
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
@@ -19,12 +20,27 @@ Platform: TypeAlias = Literal["android", "ios"]
 MAX_TIMESTAMP: Final = 8_640_000_000_000_000
 """Maximum timestamp of a JavaScript ``Date``, in milliseconds since the epoch."""
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+"""Maximum number of days of each month: a yearly trigger on 29 February is valid."""
 _RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    "hour": (0, 23), "minute": (0, 59), "weekday": (1, 7), "day": (1, 31), "month": (0, 11),
-}  # fmt: skip
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "weekday": (1, 7),
+    "day": (1, 31),
+    "month": (0, 11),
+}
 _COMPONENTS: Final = (
-    "year", "month", "day", "hour", "minute", "second", "weekday", "weekdayOrdinal", "weekOfMonth", "weekOfYear",
-)  # fmt: skip
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "weekday",
+    "weekdayOrdinal",
+    "weekOfMonth",
+    "weekOfYear",
+)
+"""Date components with a whole number ("Notifications library types", trigger inputs)."""
 _Parse: TypeAlias = Callable[[Mapping[str, Any], str | None], "Trigger"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -38,16 +54,21 @@ class Trigger:
 
     def native(self) -> dict[str, Any]:
         """Return the trigger as passed to the native module."""
-        found: dict[str, Any] = {"type": self.type, **self.facts()}
-        return {**found, "channelId": self.channel_id} if self.channel_id else found
+        values: dict[str, Any] = {"type": self.type, **self.facts()}
+        if self.channel_id:
+            values["channelId"] = self.channel_id
+
+        return values
 
     def facts(self) -> dict[str, Any]:
         """Return the fields of the trigger's type."""
-        return {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if one.name != "channel_id"
-        }
+        names = [
+            field.name
+            for field in dataclasses.fields(self)
+            if field.name != "channel_id"
+        ]
+
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +110,12 @@ class RecurringTrigger(Trigger):
     def __post_init__(self) -> None:
         for name, value in self.facts().items():
             low, high = _RANGES[name]
-            if not low <= (whole := _whole(name, value)) <= high:
+            number = _whole(name, value)
+            if not low <= number <= high:
                 raise _out_of_range(name, low, high, value)
-            object.__setattr__(self, name, whole)
+
+            # 8.0, as JSON may have it, becomes 8.
+            object.__setattr__(self, name, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +176,14 @@ class CalendarTrigger(Trigger):
     def __post_init__(self) -> None:
         object.__setattr__(self, "components", MappingProxyType(dict(self.components)))
         _flag("repeats", self.repeats)
+
         for name in _COMPONENTS:
-            if (value := self.components.get(name)) is not None:
+            value = self.components.get(name)
+            if value is not None:
                 _whole(name, value)
-        if (zone := self.components.get("timezone")) is not None:
+
+        zone = self.components.get("timezone")
+        if zone is not None:
             zone_of(zone)
 
     def facts(self) -> dict[str, Any]:
@@ -167,22 +195,38 @@ def parse_trigger(
     input: Mapping[str, Any] | None,  # noqa: A002  # documented
     platform: Platform,
 ) -> Trigger | None:
-    """Parse a trigger; return None to present immediately. Raises TriggerError."""
+    """Parse a trigger; return None to present immediately.
+
+    >>> parse_trigger({"type": "daily", "hour": 8, "minute": 30}, "android")
+    DailyTrigger(channel_id=None, hour=8, minute=30)
+
+    Args:
+        input: The trigger with its documented names, or None.
+        platform: The platform: without a type, a trigger selects a channel, which exists on Android only.
+
+    Raises:
+        TriggerError: The trigger is invalid.
+        ConfigError: The platform is unknown.
+    """
     check_platform(platform)
     if input is None:
         return None
-    given = _given(input)
-    kind: object = given.get("type")
-    channel = given.get("channelId")
+
+    fields = _fields(input)
+    channel = fields.get("channelId")
     if channel is not None and not isinstance(channel, str):
         raise TriggerError(f"channelId {_brief(channel)} must be a string")
-    if kind is None:
+
+    trigger_type: object = fields.get("type")
+    if trigger_type is None:
         return ChannelTrigger(channel_id=channel) if platform == "android" else None
-    if not isinstance(kind, str) or kind not in _PARSERS:
+    if not isinstance(trigger_type, str) or trigger_type not in _PARSERS:
         raise TriggerError(
-            f"unknown trigger type {_brief(kind)}{hint(kind, _PARSERS)} (available: {', '.join(_PARSERS)})"
+            f"unknown trigger type {_brief(trigger_type)}{hint(trigger_type, _PARSERS)} "
+            f"(available: {', '.join(_PARSERS)})"
         )
-    return _PARSERS[kind](given, channel)
+
+    return _PARSERS[trigger_type](fields, channel)
 
 
 def check_platform(platform: str) -> None:
@@ -195,21 +239,24 @@ def zone_of(tz: object) -> tzinfo:
     """Return a time zone by name. Raises TriggerError for an unknown name."""
     if isinstance(tz, tzinfo):
         return tz
-    if isinstance(tz, str):
-        try:
-            return ZoneInfo(tz)
-        # Null bytes, '..', directories, unknown names.
-        except (
-            ValueError,
-            OSError,
-            KeyError,
-        ):
-            pass
-    raise TriggerError(
-        f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'"
-        " (if all names fail: pip install tzdata)",
-        name="RangeError",
-    )
+
+    zone = _zone_named(tz) if isinstance(tz, str) else None
+    if zone is None:
+        raise TriggerError(
+            f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'"
+            " (if all names fail: pip install tzdata)",
+            name="RangeError",
+        )
+
+    return zone
+
+
+def _zone_named(name: str) -> tzinfo | None:
+    try:
+        return ZoneInfo(name)
+    # Null bytes and '..', directories, unknown names.
+    except (ValueError, OSError, KeyError):
+        return None
 
 
 def milliseconds(moment: datetime) -> int:
@@ -218,6 +265,7 @@ def milliseconds(moment: datetime) -> int:
         raise TriggerError(
             f"{moment.isoformat()} needs a time zone: use datetime(…, tzinfo=…)"
         )
+
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -231,61 +279,66 @@ def moment_of(timestamp: float) -> datetime:
         ) from None
 
 
-def _given(input: object) -> Mapping[str, Any]:  # noqa: A002
-    found = input
-    given = (
-        cast("Mapping[str, Any]", found)
-        if isinstance(found, Mapping)
-        else dict[str, Any]()
-    )
-    if "type" in given or "channelId" in given:
-        return given
+def _fields(trigger: object) -> Mapping[str, Any]:
+    """Return the fields of a trigger. Raises TriggerError for anything else."""
+    if isinstance(trigger, Mapping):
+        fields = cast("Mapping[str, Any]", trigger)
+        if "type" in fields or "channelId" in fields:
+            return fields
+
     raise TriggerError(
-        f"the trigger {_brief(input)} must be an object with 'type' or 'channelId', or None"
+        f"the trigger {_brief(trigger)} must be an object with 'type' or 'channelId', or None"
     )
 
 
 def _brief(value: object) -> str:
     try:
         return reprlib.repr(value)
-    except ValueError:  # an integer above Python's digit limit
+    except ValueError:
+        # An integer above Python's digit limit.
         return f"of type {type(value).__name__}"
 
 
-def _interval(given: Mapping[str, Any], channel: str | None) -> Trigger:
-    return TimeIntervalTrigger(
-        _present(given, "seconds"), _repeats(given), channel_id=channel
-    )
+def _interval(fields: Mapping[str, Any], channel: str | None) -> Trigger:
+    seconds = _required(fields, "seconds")
+
+    return TimeIntervalTrigger(seconds, _repeats(fields), channel_id=channel)
 
 
-def _date(given: Mapping[str, Any], channel: str | None) -> Trigger:
-    date = _present(given, "date")
-    return DateTrigger(
-        milliseconds(date) if isinstance(date, datetime) else date, channel_id=channel
-    )
+def _date(fields: Mapping[str, Any], channel: str | None) -> Trigger:
+    date = _required(fields, "date")
+    timestamp = milliseconds(date) if isinstance(date, datetime) else date
+
+    return DateTrigger(timestamp, channel_id=channel)
 
 
-def _calendar(given: Mapping[str, Any], channel: str | None) -> Trigger:
+def _calendar(fields: Mapping[str, Any], channel: str | None) -> Trigger:
     components = {
         name: value
-        for name, value in given.items()
+        for name, value in fields.items()
         if name not in ("type", "repeats", "channelId")
     }
-    return CalendarTrigger(components, _repeats(given), channel_id=channel)
+
+    return CalendarTrigger(components, _repeats(fields), channel_id=channel)
 
 
-def _repeats(given: Mapping[str, Any]) -> bool:
-    repeats = given.get("repeats")
+def _repeats(fields: Mapping[str, Any]) -> bool:
+    repeats = fields.get("repeats")
+
     return False if repeats is None else repeats
 
 
-def _recurring(kind: type[RecurringTrigger]) -> _Parse:
-    names = [one.name for one in fields(kind) if one.name != "channel_id"]
+def _recurring(trigger_class: type[RecurringTrigger]) -> _Parse:
+    names = [
+        field.name
+        for field in dataclasses.fields(trigger_class)
+        if field.name != "channel_id"
+    ]
 
-    def parse(given: Mapping[str, Any], channel: str | None) -> Trigger:
-        return kind(
-            **{name: _present(given, name) for name in names}, channel_id=channel
-        )
+    def parse(fields: Mapping[str, Any], channel: str | None) -> Trigger:
+        values = {name: _required(fields, name) for name in names}
+
+        return trigger_class(**values, channel_id=channel)
 
     return parse
 
@@ -294,33 +347,34 @@ _PARSERS: Final[Mapping[str, _Parse]] = {
     "timeInterval": _interval,
     "date": _date,
     "calendar": _calendar,
-    **{
-        kind.type: _recurring(kind)
-        for kind in (DailyTrigger, WeeklyTrigger, MonthlyTrigger, YearlyTrigger)
-    },
+    "daily": _recurring(DailyTrigger),
+    "weekly": _recurring(WeeklyTrigger),
+    "monthly": _recurring(MonthlyTrigger),
+    "yearly": _recurring(YearlyTrigger),
 }
 
 
-def _present(given: Mapping[str, Any], name: str) -> Any:
-    if given.get(name) is None:
+def _required(fields: Mapping[str, Any], name: str) -> Any:
+    if fields.get(name) is None:
         raise TriggerError(f"the trigger has no {name}")
-    return given[name]
+
+    return fields[name]
 
 
 def _number(name: str, value: object) -> float:
-    # The product rejects NaN and infinity.
-    if (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and value * 0 == 0
-    ):
-        return value
-    raise TriggerError(f"{name} {_brief(value)} must be a number")
+    """Return a finite number. Raises TriggerError."""
+    # A bool is an int in Python. The product is NaN for NaN and infinity; math.isfinite fails for large integers.
+    if isinstance(value, bool) or not isinstance(value, int | float) or value * 0 != 0:
+        raise TriggerError(f"{name} {_brief(value)} must be a number")
+
+    return value
 
 
 def _whole(name: str, value: object) -> int:
-    if (number := _number(name, value)) != int(number):
+    number = _number(name, value)
+    if number != int(number):
         raise TriggerError(f"{name} {value!r} must be a whole number")
+
     return int(number)
 
 
