@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
@@ -47,6 +47,7 @@ from pytest_device.notifications.tokens import (
     PushTokenRequest,
 )
 from pytest_device.notifications.triggers import (
+    ChannelTrigger,
     Platform,
     check_platform,
     milliseconds,
@@ -58,7 +59,7 @@ from pytest_device.spelling import unknown
 if TYPE_CHECKING:
     import httpx
 
-_OF_CENTER: Final[Mapping[str, str]] = {
+_CENTER_OPTIONS: Final[Mapping[str, str]] = {
     "platform": "platform is the center's: pass it to NotificationCenter",
     "vendor": "vendor is the center's: pass it to NotificationCenter",
     "device_push_token": "device_push_token is the center's: change it with roll_device_token",
@@ -81,10 +82,28 @@ class NotificationCenter:
     """Dates and rules of the notifications of one app on one device, in memory; it runs no app and asks no device.
 
     It answers when a scheduled notification is due, and whether one is shown or dropped, by the documented rules. To
-    see what the app under test does, use `device_push`.
+    see what the app under test does, use `device_push`. Tests set ``app_state``.
 
-    ``clock`` returns an aware datetime; its time zone is the device's unless ``tz`` is given. ``clock`` also measures
-    ``handler_timeout_seconds``, which has no default because it is not documented. Tests set ``app_state``.
+    >>> from datetime import datetime, UTC
+    >>> center = NotificationCenter(
+    ...     clock=lambda: datetime(2026, 3, 1, tzinfo=UTC), platform="ios", handler_timeout_seconds=3
+    ... )
+    >>> identifier = center.schedule({"content": {"title": "News"}})
+    >>> center.dropped[0].reason
+    'the app is in the foreground and has no handler'
+
+    Args:
+        clock: Returns an aware datetime; its time zone is the device's unless ``tz`` is given. It also measures the
+            time that a handler takes.
+        platform: The platform of the device.
+        handler_timeout_seconds: How long a handler may take; it has no default, because it is not documented.
+        tz: The time zone of the device, or its name.
+        android_version: The version of Android, which decides whether there is a prompt for the permission.
+        device_token: The native push token of the device.
+        vendor: The vendor's profile, or only its word.
+
+    Raises:
+        ConfigError: The platform or ``handler_timeout_seconds`` is invalid.
     """
 
     def __init__(
@@ -99,11 +118,8 @@ class NotificationCenter:
         vendor: VendorProfile | str = VENDOR,
     ) -> None:
         check_platform(platform)
-        given = cast("object", handler_timeout_seconds)
-        if not (isinstance(given, int | float) and given > 0):  # nor NaN
-            raise ConfigError(
-                f"handler_timeout_seconds {given!r} must be a number greater than 0"
-            )
+        _check_timeout(handler_timeout_seconds)
+
         self.platform: Final = platform
         self.channels: Final = Channels(platform)
         self.permissions: Final = Permissions(platform, android_version)
@@ -113,7 +129,8 @@ class NotificationCenter:
         self.history: list[Presented | Dropped] = []
         """All notifications that arrived, in order, shown or dropped."""
         self.last_response: NotificationResponse | None = None
-        self._clock, self._tz = clock, tz
+        self._clock = clock
+        self._tz = tz
         self._profile = profile_of(vendor)
         self._timeout_seconds = handler_timeout_seconds
         self._handler: NotificationHandler | None = None
@@ -159,24 +176,31 @@ class NotificationCenter:
 
         Without a trigger, it arrives immediately. Raises TriggerError, or ConfigError for an unregistered category.
         """
-        known = NotificationRequest.read(request, self.platform, str(uuid.uuid4()))
-        category = known.content.category_identifier
+        accepted = NotificationRequest.read(request, self.platform, str(uuid.uuid4()))
+        category = accepted.content.category_identifier
         if category is not None and category not in self._categories:
             raise ConfigError(
                 f"category {category!r} is not registered: call set_category first"
             )
-        self._scheduled.pop(known.identifier, None)
-        if known.trigger is None or known.trigger.type == "channel":
-            self._arrive(known, self._clock())
-        elif date := next_trigger_date(
-            known.trigger, self._clock(), self._zone(), platform=self.platform
-        ):
-            self._scheduled[known.identifier] = _Scheduled(known, date)
-        return known.identifier
+
+        identifier = accepted.identifier
+        self._scheduled.pop(identifier, None)
+        trigger = accepted.trigger
+        if trigger is None or isinstance(trigger, ChannelTrigger):
+            self._arrive(accepted, self._clock())
+            return identifier
+
+        date = next_trigger_date(
+            trigger, self._clock(), self._zone(), platform=self.platform
+        )
+        if date is not None:
+            self._scheduled[identifier] = _Scheduled(accepted, date)
+
+        return identifier
 
     def scheduled(self) -> tuple[NotificationRequest, ...]:
         """Return the scheduled requests."""
-        return tuple(one.request for one in self._scheduled.values())
+        return tuple(scheduled.request for scheduled in self._scheduled.values())
 
     def cancel(self, identifier: str) -> None:
         """Cancel a scheduled notification."""
@@ -190,13 +214,18 @@ class NotificationCenter:
         """Deliver all due notifications in order and return them. Raises ConfigError if more than 20,000 are due."""
         fired: list[Notification] = []
         now = milliseconds(self._clock())
-        while due := self._due(now):
+
+        due = self._next_due(now)
+        while due is not None:
             if len(fired) == MAX_FIRES:
                 raise ConfigError(
                     f"more than {MAX_FIRES} notifications are due: advance the clock in smaller steps"
                 )
+            # Before it arrives: a listener may cancel it.
             self._schedule_next(due)
             fired.append(self._arrive(due.request, due.date))
+            due = self._next_due(now)
+
         return fired
 
     def bring_forward(self, identifier: str) -> Notification:
@@ -204,40 +233,48 @@ class NotificationCenter:
 
         Raises ConfigError if none of this identifier is scheduled.
         """
-        found = self._scheduled.get(identifier)
-        if found is None:
+        scheduled = self._scheduled.get(identifier)
+        if scheduled is None:
             raise ConfigError(unknown("notification", identifier, self._scheduled))
 
-        self._schedule_next(found)
-        return self._arrive(found.request, self._clock())
+        self._schedule_next(scheduled)
+
+        return self._arrive(scheduled.request, self._clock())
 
     def push(self, message: PushMessage | Mapping[str, Any]) -> Notification:
         """Deliver a push message. Raises ConfigError if the platform would not deliver it."""
-        known = PushMessage.read(message)
-        known.check(self.platform)
-        trigger = UnknownTrigger(
-            remote_message=RemoteMessage(known.texts()), channel_id=known.channel_id
+        push_message = PushMessage.read(message)
+        push_message.check(self.platform)
+
+        remote_message = RemoteMessage(push_message.texts())
+        request = NotificationRequest(
+            str(uuid.uuid4()),
+            NotificationContent.read(push_message.native()),
+            UnknownTrigger(
+                remote_message=remote_message, channel_id=push_message.channel_id
+            ),
         )
-        content = NotificationContent.read(known.native())
-        request = NotificationRequest(str(uuid.uuid4()), content, trigger)
-        if not known.is_data_only:
+        if not push_message.is_data_only:
             return self._arrive(request, self._clock())
+
+        # Nothing is shown for a headless notification ("Notifications library", operations).
         notification = Notification(milliseconds(self._clock()), request)
         if self.app_state == "foreground":
             call_all(self._received, notification)
         else:
-            call_all(self._tasks, known.data)
+            call_all(self._tasks, push_message.data)
+
         return notification
 
     @property
     def shown(self) -> tuple[Presented, ...]:
         """All notifications shown so far, including dismissed ones."""
-        return tuple(one for one in self.history if isinstance(one, Presented))
+        return tuple(entry for entry in self.history if isinstance(entry, Presented))
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
         """Notifications that arrived but were not shown, with the reasons."""
-        return tuple(one for one in self.history if isinstance(one, Dropped))
+        return tuple(entry for entry in self.history if isinstance(entry, Dropped))
 
     def presented(self) -> tuple[Presented, ...]:
         """Return the notifications that are currently in the notification list."""
@@ -258,22 +295,26 @@ class NotificationCenter:
 
         Bring the app to the foreground unless the action opts out. Raises ConfigError for an unknown one.
         """
-        found = self._in_list.get(identifier)
-        if found is None:
+        presented = self._in_list.get(identifier)
+        if presented is None:
             raise ConfigError(
                 f"no notification {identifier!r} in the list, available: {list(self._in_list)}"
             )
-        chosen = action_of(found.actions, action, text)
+
+        tapped = action_of(presented.actions, action, text)
         response = NotificationResponse(
-            action or DEFAULT_ACTION_IDENTIFIER, found.notification, text
+            action or DEFAULT_ACTION_IDENTIFIER, presented.notification, text
         )
         self.dismiss(identifier)
         self.last_response = response
+
         was_closed = self.app_state == "closed"
-        if chosen is None or chosen.options.opens_app_to_foreground:
+        if tapped is None or tapped.options.opens_app_to_foreground:
             self.app_state = "foreground"
-        if not was_closed:  # a closed app has no listeners yet: it reads last_response
+        # A closed app has no listeners yet: it reads last_response.
+        if not was_closed:
             call_all(self._responded, response)
+
         return response
 
     def set_category(
@@ -283,10 +324,10 @@ class NotificationCenter:
         options: Mapping[str, Any] | None = None,
     ) -> NotificationCategory:
         """Register or replace a category."""
-        self._categories[identifier] = NotificationCategory(
-            identifier, tuple(actions), options
-        )
-        return self._categories[identifier]
+        category = NotificationCategory(identifier, tuple(actions), options)
+        self._categories[identifier] = category
+
+        return category
 
     def categories(self) -> tuple[NotificationCategory, ...]:
         """Return the registered categories."""
@@ -304,15 +345,18 @@ class NotificationCenter:
         self, request: NotificationPermissionsRequest | None = None
     ) -> NotificationPermissionsStatus:
         """Prompt the user via ``permissions.answer``. On Android 13, no prompt appears before a channel exists."""
-        return self.permissions.request(
-            request, has_channel=bool(self.channels.channels())
-        )
+        has_channel = bool(self.channels.channels())
+
+        return self.permissions.request(request, has_channel=has_channel)
 
     def get_device_push_token(self) -> DevicePushToken:
         """Return the device token. Raises NotificationError on Android 13 if no channel exists."""
         if self.permissions.needs_channel(has_channel=bool(self.channels.channels())):
-            problem = "no notification channel exists: on Android 13, set one before requesting a push token"
-            raise NotificationError(problem, code=NEEDS_CHANNEL)
+            raise NotificationError(
+                "no notification channel exists: on Android 13, set one before requesting a push token",
+                code=NEEDS_CHANNEL,
+            )
+
         return self._device_token
 
     def get_push_token(self, client: "httpx.Client", **options: Any) -> PushToken:
@@ -322,49 +366,65 @@ class NotificationCenter:
         and for an unknown or missing option.
         """
         _check_token_options(options)
-        return PushTokenRequest(
+        request = PushTokenRequest(
             **options,
             platform=self.platform,
             device_push_token=self.get_device_push_token(),
             vendor=self._profile,
-        ).send(client)
+        )
+
+        return request.send(client)
 
     def roll_device_token(self, data: str) -> DevicePushToken:
         """Replace the device token and notify the listeners."""
         self._device_token = DevicePushToken(data, self.platform)
         call_all(self._tokens, self._device_token)
+
         return self._device_token
 
-    def _schedule_next(self, one: _Scheduled) -> None:
+    def _schedule_next(self, scheduled: _Scheduled) -> None:
         """Replace the date of a scheduled notification by the next one, if it has one."""
-        del self._scheduled[one.request.identifier]
-        if later := after_fire(
-            one.request.trigger, one.date, self._zone(), platform=self.platform
-        ):
-            self._scheduled[one.request.identifier] = _Scheduled(one.request, later)
+        request = scheduled.request
+        del self._scheduled[request.identifier]
+        next_date = after_fire(
+            request.trigger, scheduled.date, self._zone(), platform=self.platform
+        )
+        if next_date is not None:
+            self._scheduled[request.identifier] = _Scheduled(request, next_date)
 
-    def _due(self, now: int) -> _Scheduled | None:
-        due = [one for one in self._scheduled.values() if milliseconds(one.date) <= now]
-        return min(due, key=lambda one: milliseconds(one.date), default=None)
+    def _next_due(self, now: int) -> _Scheduled | None:
+        """Return the earliest notification that is due; dates are compared in milliseconds, as apps see them."""
+        due = [
+            scheduled
+            for scheduled in self._scheduled.values()
+            if milliseconds(scheduled.date) <= now
+        ]
+
+        return min(due, key=_milliseconds_of, default=None)
 
     def _zone(self) -> tzinfo:
         if self._tz is not None:
             return zone_of(self._tz)
+
         now = self._clock()
-        milliseconds(now)  # rejects naive datetimes
+        # Rejects a naive datetime.
+        milliseconds(now)
+
         return zone_of(now.tzinfo)
 
     def _arrive(self, request: NotificationRequest, date: datetime) -> Notification:
         notification = Notification(milliseconds(date), request)
         if self.app_state != "closed":
             call_all(self._received, notification)
-        shown = self._judged(notification)
-        self.history.append(shown)
-        if isinstance(shown, Presented) and shown.behavior.should_show_list:
-            self._in_list[request.identifier] = shown
+
+        outcome = self._presented_or_dropped(notification)
+        self.history.append(outcome)
+        if isinstance(outcome, Presented) and outcome.behavior.should_show_list:
+            self._in_list[request.identifier] = outcome
+
         return notification
 
-    def _judged(self, notification: Notification) -> Presented | Dropped:
+    def _presented_or_dropped(self, notification: Notification) -> Presented | Dropped:
         request = notification.request
         channel = request.trigger.channel_id if request.trigger else None
         behavior: NotificationBehavior | str = IN_BACKGROUND
@@ -374,6 +434,7 @@ class NotificationCenter:
             )
         if isinstance(behavior, str):
             return Dropped(notification, behavior)
+
         if not self.permissions.status.allows:
             return Dropped(notification, "the user has not allowed notifications")
         if (
@@ -387,26 +448,41 @@ class NotificationCenter:
                 notification,
                 "the handler shows neither a banner nor an entry in the list",
             )
+
+        # A category may have been deleted after the request was scheduled.
         category = self._categories.get(request.content.category_identifier or "")
-        return Presented(notification, behavior, category.actions if category else ())
+        actions = category.actions if category else ()
+
+        return Presented(notification, behavior, actions)
+
+
+def _milliseconds_of(scheduled: _Scheduled) -> int:
+    return milliseconds(scheduled.date)
+
+
+def _check_timeout(seconds: object) -> None:
+    # NaN is not greater than 0 either.
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise ConfigError(
+            f"handler_timeout_seconds {seconds!r} must be a number greater than 0"
+        )
 
 
 def _check_token_options(options: Mapping[str, Any]) -> None:
     """Raise ConfigError for options of a token request that are the center's, unknown or missing."""
     parameters = inspect.signature(PushTokenRequest).parameters
-    available = [name for name in parameters if name not in _OF_CENTER]
-    required = [
-        name
-        for name in available
-        if parameters[name].default is inspect.Parameter.empty
-    ]
-    problems = [
-        f"get_push_token: {_OF_CENTER.get(name) or unknown('option', name, available)}"
-        for name in options
-        if name not in available
-    ]
-    problems += [
-        f"get_push_token needs {name}" for name in required if name not in options
-    ]
+    available = [name for name in parameters if name not in _CENTER_OPTIONS]
+    problems: list[str] = []
+
+    for name in options:
+        if name in _CENTER_OPTIONS:
+            problems.append(f"get_push_token: {_CENTER_OPTIONS[name]}")
+        elif name not in available:
+            problems.append(f"get_push_token: {unknown('option', name, available)}")
+    for name in available:
+        is_required = parameters[name].default is inspect.Parameter.empty
+        if is_required and name not in options:
+            problems.append(f"get_push_token needs {name}")
+
     if problems:
         raise ConfigError(*problems)
