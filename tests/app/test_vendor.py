@@ -221,6 +221,18 @@ def test_a_name_that_the_project_spells_otherwise_is_a_finding_with_its_fix(
     }
 
 
+def test_a_link_to_nowhere_in_a_library_is_no_source(tmp_path: Path) -> None:
+    root = put(tmp_path, project_files(**LIBRARIES))
+    library = root / "node_modules" / "acme-updates"
+    before = entries(root, VendorProfile("acme"))
+
+    # Libraries are searched once per process.
+    copy = put(tmp_path / "copy", project_files(**LIBRARIES))
+    (copy / library.relative_to(root) / "gone.js").symlink_to("nowhere.js")
+
+    assert entries(copy, VendorProfile("acme")) == before
+
+
 def test_without_libraries_their_names_are_unknown(tmp_path: Path) -> None:
     found = entries(put(tmp_path, project_files()), PROFILE)
 
