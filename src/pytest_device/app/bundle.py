@@ -14,17 +14,18 @@ from typing import IO, Final, TypeAlias, cast
 from pytest_device.app.checks.finding import Finding, failed
 from pytest_device.app.env import MODES, load_env
 from pytest_device.app.files import open_file
-from pytest_device.app.needles import MIN_LENGTH, spellings
 from pytest_device.app.project import Project
+from pytest_device.app.secret_patterns import MIN_LENGTH, encodings
 from pytest_device.errors import ProjectError
 
-_of_lzma: tuple[type[Exception], ...]
+_lzma_errors: tuple[type[Exception], ...]
 try:
     from lzma import LZMAError
-except ImportError:  # a Python without lzma refuses such archives with other errors
-    _of_lzma = ()
+except ImportError:
+    # A Python without lzma refuses such archives with other errors.
+    _lzma_errors = ()
 else:
-    _of_lzma = (LZMAError,)
+    _lzma_errors = (LZMAError,)
 
 BROKEN_ARCHIVE: Final[tuple[type[Exception], ...]] = (
     OSError,
@@ -32,7 +33,7 @@ BROKEN_ARCHIVE: Final[tuple[type[Exception], ...]] = (
     LookupError,
     RuntimeError,  # encrypted, or compressed in an unknown way
     ValueError,
-    *_of_lzma,
+    *_lzma_errors,
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
@@ -41,6 +42,7 @@ BROKEN_ARCHIVE: Final[tuple[type[Exception], ...]] = (
 MAX_BYTES: Final = 4 * 1024**3
 """Maximum size of unpacked content, in bytes; guards against decompression bombs."""
 MAX_NESTING: Final = 3
+"""Maximum depth of archives within archives that are searched, such as a bundle in an .apk in a .zip."""
 
 Entry: TypeAlias = tuple[str, IO[bytes]]
 """Name and content of a file."""
@@ -50,6 +52,7 @@ Variable: TypeAlias = tuple[str, str]
 
 _CHUNK: Final = 4 * 1024 * 1024
 _OVERLAP: Final = 64 * 1024
+"""Bytes of a chunk that are searched again with the next one, since a value may begin in one and end in the other."""
 _DEBUG_ID: Final = re.compile(
     rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-fA-F]{8}-[0-9a-fA-F-]{27})"
 )
@@ -77,97 +80,125 @@ def inspect_bundle(
     """Search a file, archive or directory for values from the project's environment files, in all modes.
 
     A secret is the value, 8 characters or longer, of a variable that is neither public nor ``allowed``, unless a public
-    variable has the same value. Raises ProjectError if the path can't be read or contains more than 4 GB.
+    variable has the same value.
+
+    Raises:
+        ProjectError: The path can't be read, or contains more than 4 GB.
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
-    prefix = project.vendor.public_prefix
-    public, secrets = _values(project, prefix)
-    known = {value for _, value in public}
+
+    public, others = _variables(project)
+    public_values = {value for _, value in public}
+    allowed_names = set(allowed)
     secrets = {
         (name, value)
-        for name, value in secrets
-        if value not in known and name not in set(allowed)
+        for name, value in others
+        if value not in public_values and name not in allowed_names
     }
-    long = {
-        (name, value) for name, value in public | secrets if len(value) >= MIN_LENGTH
+
+    too_short = {
+        (name, value) for name, value in public | secrets if len(value) < MIN_LENGTH
     }
-    search = _Search({one: spellings(one[1]) for one in long})
-    count = sum(search.file(name, content) for name, content in _contents(path))
-    leaks = sorted({(one[0], where) for one, where in search.found if one in secrets})
-    shipped = sorted({one for one, _ in search.found if one in public})
+    search = _Search(
+        {
+            (name, value): encodings(value)
+            for name, value in (public | secrets) - too_short
+        }
+    )
+    for name, content in _contents(path):
+        search.file(name, content)
+
+    leaks = {
+        (variable[0], file_name)
+        for variable, file_name in search.matches
+        if variable in secrets
+    }
+    shipped = sorted({variable for variable, _ in search.matches if variable in public})
+    findings = [_leak(path, name, file_name) for name, file_name in sorted(leaks)]
+    findings += _disagreements(path, search)
+
     return Bundle(
         path,
-        tuple(dict.fromkeys(name for name, _ in shipped)),
-        tuple(dict.fromkeys(value for _, value in shipped if "://" in value)),
-        search.debug_ids,
-        tuple(sorted({name for name, _ in (public | secrets) - long})),
-        count,
-        (
-            *(_leak(path, name, where) for name, where in leaks),
-            *_disagreements(path, search),
-        ),
+        public=tuple(dict.fromkeys(name for name, _ in shipped)),
+        addresses=tuple(dict.fromkeys(value for _, value in shipped if "://" in value)),
+        debug_ids=search.debug_ids,
+        unchecked=tuple(sorted({name for name, _ in too_short})),
+        files=search.files,
+        findings=tuple(findings),
     )
 
 
-def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]]:
+def _variables(project: Project) -> tuple[set[Variable], set[Variable]]:
     """Return the public and the other variables of all environment files, with every value they have."""
-    modes = [load_env(project.root, mode, {}, vendor=project.vendor) for mode in MODES]
-    loaded = {pair for env in modes for pair in env.from_files().items()} | set(
-        project.env.from_files().items()
-    )
-    loaded |= {
-        (name, project.env.values[name])
-        for name, _ in loaded
-        if name in project.env.values
-    }
-    values = {(name, value) for name, value in loaded if value}
-    public = {(name, value) for name, value in values if name.startswith(prefix)}
-    return public, values - public
+    from_files = set(project.env.from_files().items())
+    for mode in MODES:
+        env = load_env(project.root, mode, {}, vendor=project.vendor)
+        from_files.update(env.from_files().items())
+
+    # The environment of this process overrides files, in builds, too.
+    variables = set(from_files)
+    for name, _ in from_files:
+        if name in project.env.values:
+            variables.add((name, project.env.values[name]))
+
+    prefix = project.vendor.public_prefix
+    variables = {(name, value) for name, value in variables if value}
+    public = {(name, value) for name, value in variables if name.startswith(prefix)}
+
+    return public, variables - public
 
 
-def _leak(path: Path, name: str, where: str) -> Finding:
-    fix = "read it on a server, revoke it and build again"
+def _leak(path: Path, name: str, file_name: str) -> Finding:
     return failed(
         "bundle-secret",
-        path / where if where else path,
+        path / file_name if file_name else path,
         f"contains the value of {name}",
-        fix,
+        "read it on a server, revoke it and build again",
     )
 
 
 @dataclass
 class _Search:
-    needles: dict[Variable, set[bytes]]
-    found: set[tuple[Variable, str]] = field(default_factory=set[tuple[Variable, str]])
+    """A search of the files of a build, and what it has found so far."""
+
+    patterns: dict[Variable, set[bytes]]
+    """The encodings of each variable's value."""
+    matches: set[tuple[Variable, str]] = field(
+        default_factory=set[tuple[Variable, str]]
+    )
     """Variables with the names of the files that contain their values."""
     debug_ids: dict[str, str] = field(default_factory=dict[str, str])
     maps: set[str] = field(default_factory=set[str])
-    total: int = 0
+    files: int = 0
+    total_bytes: int = 0
 
-    def file(self, name: str, content: IO[bytes]) -> int:
-        """Search one file and return 1, so that callers can sum up the files."""
-        self.maps |= {name} if name.endswith(".map") else set()
+    def file(self, name: str, content: IO[bytes]) -> None:
+        """Search one file."""
+        self.files += 1
+        if name.endswith(".map"):
+            self.maps.add(name)
+
         tail = b""
         for chunk in _chunks(name, content):
-            self.total += len(chunk)
-            if self.total > MAX_BYTES:
+            self.total_bytes += len(chunk)
+            if self.total_bytes > MAX_BYTES:
                 raise ProjectError(
                     f"has more than {MAX_BYTES // 1024**3} GB of content",
                     path=Path(name),
                 )
             self._text(name, tail + chunk)
             tail = chunk[-_OVERLAP:]
-        return 1
 
     def _text(self, name: str, text: bytes) -> None:
-        for variable, needles in self.needles.items():
-            if (variable, name) not in self.found and any(
-                needle in text for needle in needles
-            ):
-                self.found.add((variable, name))
-        for identifier in _DEBUG_ID.finditer(text):
-            self.debug_ids[name] = identifier[1].decode().lower()
+        for variable, patterns in self.patterns.items():
+            if (variable, name) in self.matches:
+                continue
+            if any(pattern in text for pattern in patterns):
+                self.matches.add((variable, name))
+
+        for match in _DEBUG_ID.finditer(text):
+            self.debug_ids[name] = match[1].decode().lower()
 
 
 def _chunks(name: str, content: IO[bytes]) -> Iterator[bytes]:
@@ -181,13 +212,22 @@ def _chunks(name: str, content: IO[bytes]) -> Iterator[bytes]:
 
 def _disagreements(path: Path, search: _Search) -> Iterator[Finding]:
     """Yield the bundles with another debug ID than their map; bytecode has none, even if its map has one."""
-    for name, identifier in search.debug_ids.items():
-        if (
-            f"{name}.map" in search.maps
-            and (other := search.debug_ids.get(f"{name}.map")) != identifier
-        ):
-            what = f"the map has {'a different' if other else 'no'} debug ID"
-            yield failed("bundle-debug-id", path / name, what, "export both together")
+    for name, debug_id in search.debug_ids.items():
+        map_name = f"{name}.map"
+        if map_name not in search.maps:
+            continue
+
+        map_debug_id = search.debug_ids.get(map_name)
+        if map_debug_id == debug_id:
+            continue
+
+        difference = "a different" if map_debug_id else "no"
+        yield failed(
+            "bundle-debug-id",
+            path / name,
+            f"the map has {difference} debug ID",
+            "export both together",
+        )
 
 
 def _contents(path: Path) -> Iterator[Entry]:
@@ -197,11 +237,14 @@ def _contents(path: Path) -> Iterator[Entry]:
         for name, content in _file(path, path.name):
             yield name.removeprefix(path.name).lstrip("/"), content
         return
+
     for directory, names, files in os.walk(path, onerror=_unsearched):
+        # The same order on each machine.
         names.sort()
-        for one in (Path(directory, name) for name in sorted(files)):
-            if one.is_file() and not one.is_symlink():
-                yield from _file(one, one.relative_to(path).as_posix())
+        for name in sorted(files):
+            file = Path(directory, name)
+            if file.is_file() and not file.is_symlink():
+                yield from _file(file, file.relative_to(path).as_posix())
 
 
 def _unsearched(error: OSError) -> None:
@@ -224,6 +267,7 @@ def _unpacked(name: str, content: IO[bytes], depth: int) -> Iterator[Entry]:
     content.seek(0)
     if depth == MAX_NESTING:
         return
+
     for inner_name, inner in _entries(name, content):
         yield from _unpacked(f"{name}/{inner_name}".lstrip("/"), inner, depth + 1)
 

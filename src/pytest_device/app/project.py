@@ -22,7 +22,6 @@ from pytest_device.app.document import (
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.keys import typed_config
-from pytest_device.app.needles import is_secret, named_texts, secret_trails
 from pytest_device.app.package import (
     PackageConfig,
     read_package,
@@ -30,6 +29,7 @@ from pytest_device.app.package import (
     workspace_root,
 )
 from pytest_device.app.routes.scan import Routes
+from pytest_device.app.secret_patterns import is_secret, named_texts, secret_trails
 from pytest_device.app.sections import NEWEST_SDK, AppConfig
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, ProjectError

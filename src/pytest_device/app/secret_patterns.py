@@ -3,19 +3,19 @@
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pytest_device.app.document import Json
 from pytest_device.redact import is_secret_name
 
-MIN_LENGTH = 8
+MIN_LENGTH: Final = 8
 """Minimum length, in bytes; shorter values occur in any build by chance."""
 
 _NEVER_SHIPS: Final = re.compile(
     r"secret|passw(?:or)?d|passphrase|private_?key|credential|token", re.IGNORECASE
 )
-"""Of the names of secrets, those that no app may contain; keys of map services and the like are in every app."""
+"""Names of secrets that no app may contain; keys of map services and the like are in every app."""
 SECRETS: Final = (
     re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
     re.compile(
@@ -23,6 +23,7 @@ SECRETS: Final = (
         re.IGNORECASE,
     ),
 )
+"""Texts that are secrets whatever their name: private keys, and assignments of tokens and client secrets."""
 
 
 def named_texts(value: Json, name: str = "") -> Iterator[tuple[str, str]]:
@@ -40,36 +41,38 @@ def named_texts(value: Json, name: str = "") -> Iterator[tuple[str, str]]:
 def secret_trails(
     value: Json, above: tuple[str | int, ...]
 ) -> Iterator[tuple[str | int, ...]]:
-    pairs = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for name, one in pairs:
-        if isinstance(one, str) and one and is_secret(str(name), one):
+    """Yield the paths of the secrets in a value, which is at the path ``above``."""
+    members: Iterable[tuple[str | int, Json]] = ()
+    if isinstance(value, dict):
+        members = value.items()
+    elif isinstance(value, list):
+        members = enumerate(value)
+
+    for name, member in members:
+        if isinstance(member, str) and member and is_secret(str(name), member):
             yield (*above, name)
-        yield from secret_trails(one, (*above, name))
+        yield from secret_trails(member, (*above, name))
 
 
 def is_secret(name: str, value: str) -> bool:
     """Return whether a value must not ship with an app."""
-    is_named = _NEVER_SHIPS.search(name) and is_secret_name(name)
-    return bool(is_named or any(pattern.search(value) for pattern in SECRETS))
+    if _NEVER_SHIPS.search(name) and is_secret_name(name):
+        return True
+
+    return any(pattern.search(value) for pattern in SECRETS)
 
 
-def spellings(value: str) -> set[bytes]:
+def encodings(value: str) -> set[bytes]:
     """Encode a value as UTF-8, UTF-16, base64 and JavaScript escapes, leaving out results that are too short."""
-    plain = _bytes(value)
-    little, big = (
-        value.encode(f"utf-16-{order}", errors="surrogatepass")
-        for order in ("le", "be")
-    )
-    found = {plain, little, big}
-    found |= {_bytes(escaped) for escaped in _escaped(value)}
-    found |= {encoded for form in (plain, little) for encoded in _base64(form)}
-    return {one for one in found if len(one) >= MIN_LENGTH}
+    utf_8 = _bytes(value)
+    utf_16_le = value.encode("utf-16-le", errors="surrogatepass")
+    utf_16_be = value.encode("utf-16-be", errors="surrogatepass")
+
+    encoded = {utf_8, utf_16_le, utf_16_be, *_base64(utf_8), *_base64(utf_16_le)}
+    for escaped in _escaped(value):
+        encoded.add(_bytes(escaped))
+
+    return {form for form in encoded if len(form) >= MIN_LENGTH}
 
 
 def _bytes(text: str) -> bytes:
@@ -78,22 +81,30 @@ def _bytes(text: str) -> bytes:
 
 
 def _escaped(value: str) -> Iterator[str]:
+    """Yield the ways to write a value in double quotes, single quotes, a template, and as character codes."""
     for ascii_only in (True, False):
         yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-    yield value.replace("\\", "\\\\").replace("'", "\\'")
-    yield value.replace("\\", "\\\\").replace("`", "\\`").replace("${", "\\${")
-    yield "".join(
-        f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}"  # noqa: PLR2004
-        for sign in value
-    )
-    yield "".join(f"\\u{ord(sign):04x}" for sign in value)
+
+    escaped = value.replace("\\", "\\\\")
+    yield escaped.replace("'", "\\'")
+    yield escaped.replace("`", "\\`").replace("${", "\\${")
+
+    yield "".join(_short_code(character) for character in value)
+    yield "".join(f"\\u{ord(character):04x}" for character in value)
+
+
+def _short_code(character: str) -> str:
+    code = ord(character)
+
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"  # noqa: PLR2004
 
 
 def _base64(value: bytes) -> Iterator[bytes]:
     """Yield the part of the base64 encoding that doesn't depend on the surrounding bytes."""
-    for before in range(3):
-        encoded = base64.b64encode(b"\0" * before + value).rstrip(b"=")
-        start = (0, 2, 3)[before]
-        end = len(encoded) - (1 if (len(value) + before) % 3 else 0)
-        yield encoded[start:end]
-        yield encoded[start:end].replace(b"+", b"-").replace(b"/", b"_")
+    # Three bytes become four characters: the first and the last ones may have bits of the neighbors.
+    for bytes_before, start in ((0, 0), (1, 2), (2, 3)):
+        encoded = base64.b64encode(b"\0" * bytes_before + value).rstrip(b"=")
+        shares_last = (bytes_before + len(value)) % 3 != 0
+        own = encoded[start:-1] if shares_last else encoded[start:]
+        yield own
+        yield own.replace(b"+", b"-").replace(b"/", b"_")

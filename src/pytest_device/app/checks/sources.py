@@ -11,7 +11,6 @@ from pytest_device.app.checks.finding import Finding, failed, in_config
 from pytest_device.app.document import Lines, Place, at
 from pytest_device.app.files import read_text
 from pytest_device.app.inlining import inlined_public
-from pytest_device.app.needles import SECRETS, is_secret, secret_trails
 from pytest_device.app.project import Project
 from pytest_device.app.routes.entries import (
     IGNORE,
@@ -21,6 +20,7 @@ from pytest_device.app.routes.entries import (
     lacking,
     tsconfig,
 )
+from pytest_device.app.secret_patterns import SECRETS, is_secret, secret_trails
 from pytest_device.errors import ProjectError
 
 MAX_FILES: Final = 50_000

@@ -163,7 +163,7 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
 
 def _show(parsed: argparse.Namespace) -> int:
     from pytest_device.app.document import at
-    from pytest_device.app.needles import secret_trails
+    from pytest_device.app.secret_patterns import secret_trails
 
     project = project_of(parsed)
 
