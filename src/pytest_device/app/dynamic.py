@@ -26,6 +26,7 @@ OLDEST: Final = (22, 18)
 
 LIMIT_SECONDS: Final = 20.0
 UNLIMITED_SECONDS: Final = 300.0
+"""Time limit without Node's permission flags, in seconds."""
 MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
 
 _RESTRICTED: Final = "Access to this API has been restricted"
@@ -64,6 +65,7 @@ class Evaluation:
     def run(self, limit_seconds: float = LIMIT_SECONDS) -> Evaluated:
         """Run the file. Raises ProjectError if it fails, and ConfigError without a suitable Node.js."""
         node = find_node(self.environ)
+        # The project's code may print, too: the answer follows a mark that it cannot guess.
         mark = secrets.token_hex(16)
         task = {
             "file": str(self.file),
@@ -71,25 +73,32 @@ class Evaluation:
             "context": self.context,
             "mark": mark,
         }
-        printed = self._printed(self._command(node), json.dumps(task), limit_seconds)
-        _, found, answer = printed.rpartition(mark)
-        if not found:
+
+        output = self._run(self._command(node), json.dumps(task), limit_seconds)
+        _, has_mark, answer = output.rpartition(mark)
+        if not has_mark:
             raise self._error(
                 "must not exit the process: Node.js exited before evaluating it"
             )
+
         return self._evaluated(json.loads(answer), node)
 
     def _evaluated(self, answer: Object, node: Node) -> Evaluated:
-        if problem := text_at(answer, "problem"):
-            line, column = at(answer, "line"), at(answer, "column")
-            fix = f": {_LIFTED}" if _RESTRICTED in problem else ""
+        problem = text_at(answer, "problem")
+        if problem:
+            if _RESTRICTED in problem:
+                problem += f": {_LIFTED}"
+            line = at(answer, "line")
+            column = at(answer, "column")
             raise self._error(
-                f"{problem}{fix}",
+                problem,
                 line if isinstance(line, int) else 0,
                 column if isinstance(column, int) else 0,
             )
+
         flags = "without" if self.readable is None else "with"
         note = f"ran {self.file.name} with Node.js {node.version}, {flags} its permission flags"
+
         return Evaluated(
             object_at(answer, "config"),
             text_at(answer, "kind") or "",
@@ -107,22 +116,17 @@ class Evaluation:
 
     def _command(self, node: Node) -> list[str | Path]:
         """Return the command; until version 26, a flag enables TypeScript syntax beyond types, such as enums."""
-        flags = [
-            "--no-warnings",
-            *(
-                ["--experimental-transform-types"]
-                if nodejs.major_and_minor(node.version) < (26, 0)
-                else []
-            ),
-        ]
+        flags = ["--no-warnings"]
+        if nodejs.major_and_minor(node.version) < (26, 0):
+            flags.append("--experimental-transform-types")
         if self.readable is not None:
-            paths = (_SCRIPT, *(f"{path}/*" for path in self.readable))
-            flags += ["--permission", *(f"--allow-fs-read={path}" for path in paths)]
+            flags += ["--permission", f"--allow-fs-read={_SCRIPT}"]
+            flags += [f"--allow-fs-read={path}/*" for path in self.readable]
+
         return [node.executable, *flags, _SCRIPT]
 
-    def _printed(
-        self, command: list[str | Path], task: str, limit_seconds: float
-    ) -> str:
+    def _run(self, command: list[str | Path], task: str, limit_seconds: float) -> str:
+        """Run a command with a task as its input, and return its output."""
         with subprocess.Popen(  # noqa: S603  # the project's code, on the user's request
             command,
             stdin=subprocess.PIPE,
@@ -142,42 +146,50 @@ class Evaluation:
             timer = threading.Timer(limit_seconds, end)
             timer.start()
             try:
-                printed = _exchanged(process, task.encode())
+                output = _exchanged(process, task.encode())
             finally:
                 timer.cancel()
+                # Programs that the project's code started may still run.
                 SYSTEM.kill_group(process.pid)
+
         if late.is_set():
             raise self._error(f"was not evaluated within {limit_seconds:g} s")
-        if len(printed) > MAX_OUTPUT_BYTES:
+        if len(output) > MAX_OUTPUT_BYTES:
             raise self._error(f"prints more than {MAX_OUTPUT_BYTES // 1024 // 1024} MB")
-        return printed.decode(errors="replace")
+
+        return output.decode(errors="replace")
 
 
 def _exchanged(process: "subprocess.Popen[bytes]", task: bytes) -> bytes:
-    if process.stdin is None or process.stdout is None:  # both are pipes
+    """Write a task to a process, and return what it writes, up to a byte above the maximum."""
+    # Both are pipes.
+    if process.stdin is None or process.stdout is None:
         return b""
-    with suppress(BrokenPipeError):  # exited early, as the missing output will show
+
+    # A process that exited early has no output, which the caller reports.
+    with suppress(BrokenPipeError):
         process.stdin.write(task)
         process.stdin.close()
+
     return process.stdout.read(MAX_OUTPUT_BYTES + 1)
 
 
 def find_node(environ: Mapping[str, str]) -> Node:
     """Return the first suitable Node.js. Raises ConfigError listing the unsuitable ones and the fix."""
-    found: list[str] = []
+    unsuitable: list[str] = []
     for executable in chain(nodejs.candidates(environ), nodejs.installed(environ)):
         try:
             version = nodejs.ask(executable, environ).version
         except ConfigError:
-            found.append(f"{executable} (failed to run)")
+            unsuitable.append(f"{executable} (failed to run)")
             continue
 
         if nodejs.major_and_minor(version) >= OLDEST:
             return Node(executable, version)
-        found.append(f"{executable} ({version})")
+        unsuitable.append(f"{executable} ({version})")
 
     raise ConfigError(
         f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
-        f"{', '.join(found) or 'none'}. Put one on PATH, run `pytest-device app check`, which installs one, or load the project "
+        f"{', '.join(unsuitable) or 'none'}. Put one on PATH, run `pytest-device app check`, which installs one, or load the project "
         "with dynamic='never' (--device-app-dynamic=never)"
     )

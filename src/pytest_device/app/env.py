@@ -114,11 +114,13 @@ class EnvResult:
 
 
 def _configures_programs(name: str) -> bool:
-    name = name.upper()  # as Windows reads it
-    is_mode = name == "NODE_ENV"  # which load_project sets
-    return not is_mode and (
-        name in _OF_PROGRAMS or name.startswith(_OF_PROGRAMS_PREFIXES)
-    )
+    # Windows ignores the case of names.
+    name = name.upper()
+    # The mode, which load_project sets.
+    if name == "NODE_ENV":
+        return False
+
+    return name in _OF_PROGRAMS or name.startswith(_OF_PROGRAMS_PREFIXES)
 
 
 def load_env(
@@ -131,28 +133,42 @@ def load_env(
 ) -> EnvResult:
     """Return the environment of a project in a mode, without changing ``os.environ``.
 
-    Raises ConfigError for variables that files must not set (``refused`` adds more) and for circular references, and
-    ProjectError for a file that can't be read.
+    Args:
+        root: The project's directory.
+        mode: The mode that selects the files, see `env_files`.
+        environ: The environment variables, which win over those of files (default: those of this process).
+        vendor: The vendor's profile, or only its word.
+        refused: Names of further variables that files must not set.
+
+    Raises:
+        ProjectError: A file can't be read, or sets a variable that it must not set.
+        ConfigError: The mode is invalid, or references are circular, unclosed or too long.
     """
     environ = os.environ if environ is None else environ
-    names = profile_of(vendor)
-    if environ.get(names.variable("NO_DOTENV"), "").lower() in _ON:
+    profile = profile_of(vendor)
+    if environ.get(profile.variable("NO_DOTENV"), "").lower() in _ON:
         return EnvResult((), (), (), dict(environ))
-    files = env_files(mode)
-    texts = ((name, read_existing(Path(root, name))) for name in files)
-    found = {name: list(assignments(text)) for name, text in texts if text is not None}
-    _check(found, names, REFUSED | frozenset(refused), environ)
-    parsed = {
-        one: value
-        for name in reversed(found)
-        for one, value in _ordered(found[name], names)
-    }
-    _learn(parsed, names)  # before any error: a traceback shows what was read
+
+    names = env_files(mode)
+    files: dict[str, list[Assignment]] = {}
+    for name in names:
+        text = read_existing(Path(root, name))
+        if text is not None:
+            files[name] = list(assignments(text))
+    _check(files, profile, REFUSED | frozenset(refused), environ)
+
+    # The lowest precedence first: later ones replace a value, not its position.
+    parsed: dict[str, str] = {}
+    for name in reversed(files):
+        parsed.update(_ordered(files[name], profile))
+    # Before any error: a traceback shows what was read.
+    _learn(parsed, profile)
     values = expanded(parsed, environ)
+    _learn(values, profile)
+
     loaded = tuple(name for name in parsed if name not in environ)
     merged = {**environ, **{name: values[name] for name in loaded}}
-    _learn(values, names)
-    result = EnvResult(files, tuple(found), loaded, merged, tuple(_unusual(mode)))
+    result = EnvResult(names, tuple(files), loaded, merged, tuple(_unusual(mode)))
 
     if result.withheld:
         withheld = ", ".join(result.withheld)
@@ -164,11 +180,11 @@ def load_env(
 
 def _learn(values: Mapping[str, str], vendor: VendorProfile) -> None:
     """Register the secrets among variables; public ones are in every copy of the app."""
-    private = (
+    private = [
         (name, value)
         for name, value in values.items()
         if not name.startswith(vendor.public_prefix)
-    )
+    ]
     SECRETS.learn(*named_secrets(private))
 
 
@@ -180,64 +196,84 @@ def env_files(mode: str | None) -> tuple[str, ...]:
         raise ConfigError(
             f"mode {mode!r} must be a part of a file name, for example development"
         )
-    personal = () if mode == "test" else (".env.local",)
-    return (f".env.{mode}.local", *personal, f".env.{mode}", ".env")
+
+    # Tests give the same results on each machine.
+    if mode == "test":
+        return (".env.test.local", ".env.test", ".env")
+
+    return (f".env.{mode}.local", ".env.local", f".env.{mode}", ".env")
 
 
 def _unusual(mode: str | None) -> Iterator[str]:
-    if mode not in MODES:
-        given = (
-            f"mode {mode!r} is not one of {', '.join(MODES)}"
-            if mode
-            else "no mode is set"
-        )
-        yield f"{given}: development code may run in production"
+    """Yield a warning for a mode that the bundler does not know."""
+    if not mode:
+        yield "no mode is set: development code may run in production"
+    elif mode not in MODES:
+        yield f"mode {mode!r} is not one of {', '.join(MODES)}: development code may run in production"
 
 
 def _ordered(
-    found: Iterable[Assignment], vendor: VendorProfile
-) -> Iterator[tuple[str, str]]:
-    last = {one.name: one.value for one in found}
-    return iter(
-        sorted(
-            last.items(),
-            key=lambda item: (
-                not item[0].startswith(vendor.environment_prefix),
-                item[0],
-            ),
-        )
-    )
+    file: Iterable[Assignment], vendor: VendorProfile
+) -> list[tuple[str, str]]:
+    """Return the variables of a file, the vendor's first, then by name; of several values, the last counts."""
+    values = {assignment.name: assignment.value for assignment in file}
+    names = sorted(values)
+    names.sort(key=lambda name: not name.startswith(vendor.environment_prefix))
+
+    return [(name, values[name]) for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Which variables environment files must not set."""
+
+    internal: frozenset[str]
+    refused: frozenset[str]
+    allowed: frozenset[str]
+    unsafe: str
+    """Name of the variable that allows refused ones."""
+
+    def problem(self, file: str, assignment: Assignment) -> str | None:
+        """Return the rule that an assignment violates, or None."""
+        name = assignment.name
+        if "\0" in name or "\0" in assignment.value:
+            return "contains a zero byte, which no environment variable can: delete it"
+        if name in self.internal or name.startswith(SYSTEM.loader_prefix or "\0"):
+            return "must not be set in an environment file: set it in the shell"
+        if name in self.refused - self.allowed:
+            return (
+                "must not be set in an environment file: set it in the shell, "
+                f"or allow it with {self.unsafe}={name}"
+            )
+        if name in LOCAL_ONLY - self.allowed and not file.endswith(".local"):
+            return "is specific to one machine: move it to a file that ends in .local"
+
+        return None
 
 
 def _check(
-    found: Mapping[str, list[Assignment]],
+    files: Mapping[str, list[Assignment]],
     vendor: VendorProfile,
     refused: frozenset[str],
     environ: Mapping[str, str],
 ) -> None:
+    """Raise ProjectError with all variables that the files must not set."""
     unsafe = vendor.variable("UNSAFE_DOTENV_KEYS")
-    allowed = {one.strip() for one in environ.get(unsafe, "").split(",")}
-    internal = {
-        vendor.variable("NO_DOTENV"),
-        unsafe,
-        f"__{vendor.environment_prefix}ENV_LOADED",
-    }
-
-    def problem(file: str, one: Assignment) -> str | None:
-        if "\0" in f"{one.name}{one.value}":
-            return "contains a zero byte, which no environment variable can: delete it"
-        if one.name in internal or one.name.startswith(SYSTEM.loader_prefix or "\0"):
-            return "must not be set in an environment file: set it in the shell"
-        if one.name in refused - allowed:
-            return f"must not be set in an environment file: set it in the shell, or allow it with {unsafe}={one.name}"
-        if one.name in LOCAL_ONLY - allowed and not file.endswith(".local"):
-            return "is specific to one machine: move it to a file that ends in .local"
-        return None
-
-    checked = (
-        (f"{file}:{one.line}: {one.name}", problem(file, one))
-        for file, given in found.items()
-        for one in given
+    loaded = f"__{vendor.environment_prefix}ENV_LOADED"
+    allowed = [name.strip() for name in environ.get(unsafe, "").split(",")]
+    rules = _Rules(
+        internal=frozenset((vendor.variable("NO_DOTENV"), unsafe, loaded)),
+        refused=refused,
+        allowed=frozenset(allowed),
+        unsafe=unsafe,
     )
-    if problems := [f"{place}: {what}" for place, what in checked if what]:
+
+    problems: list[str] = []
+    for file, file_assignments in files.items():
+        for assignment in file_assignments:
+            problem = rules.problem(file, assignment)
+            if problem:
+                place = f"{file}:{assignment.line}: {assignment.name}"
+                problems.append(f"{place}: {problem}")
+    if problems:
         raise ProjectError(*problems, code="ENV_REFUSED")

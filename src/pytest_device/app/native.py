@@ -13,14 +13,19 @@ _MARKERS: Final[Mapping[str, tuple[str, ...]]] = {
     "android": ("android/build.gradle*", "android/app/build.gradle*"),
 }
 
+_GIT_SECONDS: Final = 20
+
 
 def native_files(root: Path, *platforms: str) -> list[Path]:
     """Return the native project files that exist and aren't ignored by git."""
-    patterns = [pattern for platform in platforms for pattern in _MARKERS[platform]]
-    found = [path for pattern in patterns for path in root.glob(pattern)]
+    files: list[Path] = []
+    for platform in platforms:
+        for pattern in _MARKERS[platform]:
+            files += root.glob(pattern)
+
     return [
         path
-        for path in found
+        for path in files
         if not _is_ignored(root, path.relative_to(root).as_posix())
     ]
 
@@ -28,13 +33,23 @@ def native_files(root: Path, *platforms: str) -> list[Path]:
 def _is_ignored(root: Path, name: str) -> bool:
     """Ask git, which knows all ignore files; outside a repository, read the project's ``.gitignore``."""
     try:
-        asked = subprocess.run(  # noqa: S603
+        completed = subprocess.run(  # noqa: S603
             ["git", "check-ignore", "-q", "--", name],  # noqa: S607  # the user's git
-            cwd=root, capture_output=True, timeout=20, check=False, env={"PATH": os.environ.get("PATH", "")},
-        )  # fmt: skip
+            cwd=root,
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=False,
+            # Without the variables by which a hook's git points to another repository.
+            env={"PATH": os.environ.get("PATH", "")},
+        )
     except (OSError, subprocess.TimeoutExpired):
         return _matches(root, name)
-    return asked.returncode == 0 if asked.returncode in (0, 1) else _matches(root, name)
+
+    # 0: ignored, 1: not ignored; anything else: no repository.
+    if completed.returncode not in (0, 1):
+        return _matches(root, name)
+
+    return completed.returncode == 0
 
 
 def _matches(root: Path, name: str) -> bool:
@@ -42,4 +57,5 @@ def _matches(root: Path, name: str) -> bool:
     lines = (read_existing(root / ".gitignore") or "").splitlines()
     directory = name.partition("/")[0]
     ignored = (directory, name, f"{directory}/*", f"{directory}/**")
+
     return any(line.strip().removeprefix("**").strip("/") in ignored for line in lines)
