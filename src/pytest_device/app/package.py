@@ -2,12 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pytest_device.app.document import Document, Object, at, first, object_at, text_at
+from pytest_device.app.document import Document, Json, Object, at, object_at, text_at
 from pytest_device.app.vendor import VendorProfile
 from pytest_device.errors import ProjectError
 
@@ -55,10 +54,12 @@ class PackageConfig:
     @property
     def dependencies(self) -> dict[str, str]:
         """Requested versions of the libraries that ship with the app, by name."""
+        dependencies = object_at(self.content, "dependencies")
+
         return {
-            name: wanted
-            for name, wanted in object_at(self.content, "dependencies").items()
-            if isinstance(wanted, str)
+            name: version
+            for name, version in dependencies.items()
+            if isinstance(version, str)
         }
 
     @property
@@ -75,26 +76,27 @@ class PackageConfig:
 
     @property
     def directory_check(self) -> DirectoryCheck:
-        check = ("doctor", "reactNativeDirectoryCheck")
+        check = object_at(self.section, "doctor", "reactNativeDirectoryCheck")
+
         return DirectoryCheck(
-            enabled=at(self.section, *check, "enabled") is not False,
-            exclude=_texts(self.section, *check, "exclude"),
-            list_unknown_packages=at(self.section, *check, "listUnknownPackages")
-            is not False,
+            enabled=check.get("enabled") is not False,
+            exclude=_texts(check, "exclude"),
+            list_unknown_packages=check.get("listUnknownPackages") is not False,
         )
 
     @property
     def sync_check_enabled(self) -> bool:
-        return (
-            at(self.section, "doctor", "appConfigFieldsNotSyncedCheck", "enabled")
-            is not False
-        )
+        check = object_at(self.section, "doctor", "appConfigFieldsNotSyncedCheck")
+
+        return check.get("enabled") is not False
 
     def kind_of(self, name: str) -> str | None:
         """Return the ``package.json`` key that lists a library, such as ``devDependencies``."""
-        return first(
-            kind for kind in _DEPENDENCIES if name in object_at(self.content, kind)
-        )
+        for key in _DEPENDENCIES:
+            if name in object_at(self.content, key):
+                return key
+
+        return None
 
     def mentions(self, name: str) -> bool:
         """Return whether the project lists a library as a dependency."""
@@ -106,18 +108,22 @@ class PackageConfig:
             path = directory / "node_modules" / name / FILE
             if path.is_file():
                 return Document.read(path)
+
         return None
 
     def executable(self, name: str) -> Path | None:
         """Return the path of an installed library's command."""
-        commands = (
-            directory / "node_modules/.bin" / name for directory in _upwards(self.root)
-        )
-        return first(path for path in commands if path.is_file())
+        for directory in _upwards(self.root):
+            path = directory / "node_modules/.bin" / name
+            if path.is_file():
+                return path
+
+        return None
 
     def installed_version(self, name: str) -> str | None:
-        found = self.installed(name)
-        return text_at(found.value, "version") if found else None
+        document = self.installed(name)
+
+        return text_at(document.value, "version") if document else None
 
 
 def read_package(root: Path, vendor: VendorProfile) -> PackageConfig:
@@ -130,34 +136,40 @@ def read_package(root: Path, vendor: VendorProfile) -> PackageConfig:
             code="MODULE_NOT_FOUND",
             path=root,
         ) from None
-    _ = document.object
-    return PackageConfig(document, vendor)
+
+    package = PackageConfig(document, vendor)
+    # Raises now, rather than where it is first used, if it is not an object.
+    _ = package.content
+
+    return package
 
 
 def workspace_root(root: Path) -> Path:
     """Return the topmost directory with workspaces, to which libraries are hoisted, or else the project."""
-    found = root
+    topmost = root
     for directory in _upwards(root):
         path = directory / FILE
-        if path.is_file() and (
-            directory == root or at(Document.read(path).value, "workspaces")
-        ):
-            found = directory
-    return found
+        if not path.is_file():
+            continue
+        if directory == root or at(Document.read(path).value, "workspaces"):
+            topmost = directory
+
+    return topmost
 
 
-def _upwards(root: Path) -> Iterator[Path]:
+def _upwards(root: Path) -> tuple[Path, ...]:
+    """Return a directory and those above it."""
     resolved = root.resolve()
-    return iter((resolved, *resolved.parents))
+
+    return (resolved, *resolved.parents)
 
 
 def _texts(section: Object, *trail: str) -> tuple[str, ...]:
-    found = at(section, *trail)
-    return (
-        tuple(one for one in found if isinstance(one, str))
-        if isinstance(found, list)
-        else ()
-    )
+    values = at(section, *trail)
+    if not isinstance(values, list):
+        return ()
+
+    return tuple(text for text in values if isinstance(text, str))
 
 
 _WORDS: Final = {
@@ -176,40 +188,52 @@ _DROPPED: Final = re.compile(r"[^A-Za-z0-9_\s$*+~.()'\"!\-:@]+")
 def with_defaults(config: Object, package: PackageConfig) -> Object:
     """Fill in missing keys from ``package.json`` and the installed libraries."""
     name = config.get("name")
-    elsewhere: Object = {
+    platforms: list[Json] = ["ios", "android"]
+    if package.installed("react-dom"):
+        platforms.append("web")
+    sdk_version = config.get("sdkVersion")
+    defaults: Object = {
         "name": package.name,
         "slug": _slug(name if isinstance(name, str) else package.name),
         "version": package.version,
         "description": text_at(package.content, "description"),
-        "sdkVersion": _sdk_version(package)
-        if config.get("sdkVersion") is None
-        else None,
-        "platforms": [
-            "ios",
-            "android",
-            *(["web"] if package.installed("react-dom") else []),
-        ],
+        "sdkVersion": _sdk_version(package) if sdk_version is None else sdk_version,
+        "platforms": platforms,
     }
-    given = {
+
+    # For a key with a default, null stands for it.
+    own = {
         key: value
         for key, value in config.items()
-        if key != "mods" and (value is not None or key not in elsewhere)
+        if key != "mods" and (value is not None or key not in defaults)
     }
-    return {key: value for key, value in elsewhere.items() if value is not None} | given
+
+    return {key: value for key, value in defaults.items() if value is not None} | own
 
 
 def _slug(name: str) -> str:
     """Return the slug of a name: lowercase, without accents or special characters, words joined by hyphens."""
-    plain = "".join(map(_spelt, unicodedata.normalize("NFC", name.lower())))
-    return "-".join(_DROPPED.sub("", plain).replace("-", " ").split())
+    composed = unicodedata.normalize("NFC", name.lower())
+    latin = "".join(_in_latin(character) for character in composed)
+    words = _DROPPED.sub("", latin).replace("-", " ").split()
+
+    return "-".join(words)
 
 
-def _spelt(sign: str) -> str:
+def _in_latin(character: str) -> str:
     """Return the Latin spelling of a character, without its accent."""
-    base = unicodedata.normalize("NFD", sign)[0]
-    return _WORDS.get(sign, _WORDS.get(base, base))
+    base = unicodedata.normalize("NFD", character)[0]
+    if character in _WORDS:
+        return _WORDS[character]
+
+    return _WORDS.get(base, base)
 
 
 def _sdk_version(package: PackageConfig) -> str | None:
     installed = package.installed_version(package.vendor.word)
-    return f"{installed.partition('.')[0]}.0.0" if installed else None
+    if not installed:
+        return None
+
+    major, _, _ = installed.partition(".")
+
+    return f"{major}.0.0"

@@ -82,21 +82,27 @@ class Project:
     def to_dict(self, public: bool = False) -> Object:  # noqa: FBT001, FBT002  # the established name for what ships
         """Return the configuration; ``public`` drops the keys that must not ship with the app."""
         copy = deepcopy(self.config)
-        for *section, key in (*PRIVATE, *_SIGNING) if public else ():
-            object_at(copy, *section).pop(key, None)
+        if public:
+            for *section, key in (*PRIVATE, *_SIGNING):
+                object_at(copy, *section).pop(key, None)
+
         return copy
 
     def effective(self, platform: str) -> Object:
         """Return the configuration for a platform: overrides applied, schemes merged. Raises ConfigError."""
         if platform not in ("ios", "android", "web"):
             raise ConfigError(f"platform {platform!r} must be ios, android or web")
+
         config = self.to_dict()
         section = object_at(config, platform)
-        config |= {
-            key: section[key] for key in _OVERRIDDEN if section.get(key) is not None
-        }
-        if schemes := self.schemes(platform):
+        for key in _OVERRIDDEN:
+            if section.get(key) is not None:
+                config[key] = section[key]
+
+        schemes = self.schemes(platform)
+        if schemes:
             config["scheme"] = list(schemes)
+
         return config
 
     def app_config(self) -> AppConfig:
@@ -105,14 +111,11 @@ class Project:
 
     def schemes(self, platform: str | None = None) -> tuple[str, ...]:
         """Return the declared schemes: shared ones, then those of the platform, or of all platforms."""
-        platforms = (platform,) if platform else ("ios", "android")
-        declared = (
-            at(self.config, "scheme"),
-            *(at(self.config, one, "scheme") for one in platforms),
-        )
-        return tuple(
-            dict.fromkeys(scheme for value in declared for scheme in _texts(value))
-        )
+        schemes = _texts(at(self.config, "scheme"))
+        for section in (platform,) if platform else ("ios", "android"):
+            schemes += _texts(at(self.config, section, "scheme"))
+
+        return tuple(dict.fromkeys(schemes))
 
     @property
     def sdk_version(self) -> str | None:
@@ -120,24 +123,23 @@ class Project:
 
     @property
     def sdk_major(self) -> int | None:
-        major = (self.sdk_version or "").partition(".")[0]
+        """The major version of the SDK, or None if it is unknown or ``UNVERSIONED``."""
+        major, _, _ = (self.sdk_version or "").partition(".")
+
         return int(major) if major.isdecimal() else None
 
     def identifier(self, platform: str) -> str | None:
         """Return the iOS bundle identifier or the Android package name."""
-        return text_at(
-            self.config,
-            platform,
-            "bundleIdentifier" if platform == "ios" else "package",
-        )
+        key = "bundleIdentifier" if platform == "ios" else "package"
+
+        return text_at(self.config, platform, key)
 
     def place(self, *trail: str | int) -> Place | None:
         """Return the position of a value in the static file, below the vendor's key or at the top level."""
-        return (
-            (self.static.place(self.vendor.key, *trail) or self.static.place(*trail))
-            if self.static
-            else None
-        )
+        if self.static is None:
+            return None
+
+        return self.static.place(self.vendor.key, *trail) or self.static.place(*trail)
 
     def source(self, key: str) -> str:
         """Return the source of a configuration value: its key in a file, or the installed package."""
@@ -146,6 +148,7 @@ class Project:
             return f"{key} in {self.dynamic_path.name}"
         if self.static and self.place(*trail):
             return f"{key} in {self.static.path.name}"
+
         return f"the installed package {self.vendor.word}"
 
     def project_id(self) -> str | None:
@@ -158,8 +161,10 @@ class Project:
         while pending:
             path, value = pending.pop()
             if isinstance(value, dict):
-                pending += [(f"{path}.{name}", one) for name, one in value.items()]
+                for name, member in value.items():
+                    pending.append((f"{path}.{name}", member))
                 continue
+
             is_other = path != self.vendor.project_id_path
             if is_other and path.endswith(".projectId") and is_uuid(str(value)):
                 yield path
@@ -167,9 +172,9 @@ class Project:
     @property
     def app_directory(self) -> Path | None:
         """Routes directory, or None."""
-        return first(
-            path for name in APP_DIRECTORIES if (path := self.root / name).is_dir()
-        )
+        directories = [self.root / name for name in APP_DIRECTORIES]
+
+        return first(path for path in directories if path.is_dir())
 
     @cached_property
     def routes(self) -> Routes:
@@ -179,6 +184,7 @@ class Project:
                 f"has no directory of routes: {' or '.join(APP_DIRECTORIES)}",
                 path=self.root,
             )
+
         return Routes.scan(self.app_directory, vendor=self.vendor.word)
 
 
@@ -194,61 +200,87 @@ def load_project(
 ) -> Project:
     """Load the project in a directory; a dynamic configuration runs the project's code in Node.js.
 
-    ``dynamic="never"`` reads only static files: use it for a project that you don't trust. ``"node"`` omits Node's
-    permission flags. ``vendor`` is the vendor's profile, or only its word. ``public`` drops the keys that
-    must not ship with the app. ``mode`` selects the environment files (default: ``NODE_ENV``, else development);
-    ``refused`` names further variables that they must not set. Raises ProjectError and ConfigError.
+    Args:
+        root: The project's directory, which has ``package.json``.
+        mode: Selects the environment files (default: ``NODE_ENV``, else development).
+        vendor: The vendor's profile, or only its word.
+        dynamic: How to evaluate a dynamic configuration. ``"never"`` reads only static files: use it for a project
+            that you don't trust. ``"node"`` omits Node's permission flags.
+        public: Whether to drop the keys that must not ship with the app.
+        environ: The environment variables (default: those of this process).
+        refused: Names of further variables that environment files must not set.
+
+    Raises:
+        ProjectError: The directory is no project, a file is invalid, or the project's code fails.
+        ConfigError: An argument is invalid, or there is no suitable Node.js.
     """
-    directory, profile = Path(root).absolute(), profile_of(vendor)
+    directory = Path(root).absolute()
+    profile = profile_of(vendor)
     if dynamic not in ("auto", "never", "node"):
         raise ConfigError(f"dynamic={dynamic!r} must be 'auto', 'never' or 'node'")
     if not directory.is_dir():
         raise ProjectError(
             "is not a directory", code="MODULE_NOT_FOUND", path=directory
         )
-    environ = os.environ if environ is None else environ
+
     package = read_package(directory, profile)
-    static_path, path = (
-        _found(directory, names) for names in (STATIC_FILES, DYNAMIC_FILES)
-    )
+    static_path = _first_existing(directory, STATIC_FILES)
+    dynamic_path = _first_existing(directory, DYNAMIC_FILES)
     static = Document.read(static_path) if static_path else None
-    _check_kind(package, static, path)
-    raw, warnings = (
-        _section(static.object, profile, static.path) if static else ({}, [])
-    )
-    SECRETS.learn(*named_secrets(named_texts(raw)))
+    _check_kind(package, static, dynamic_path)
+
+    config: Object = {}
+    warnings: list[str] = []
+    if static is not None:
+        config, warnings = _section(static.object, profile, static.path)
+    SECRETS.learn(*named_secrets(named_texts(config)))
+
+    environ = os.environ if environ is None else environ
     mode = mode or environ.get("NODE_ENV") or "development"
-    environ = {**environ, "NODE_ENV": mode}  # for the project's code
+    # The project's code sees the mode, too.
+    environ = {**environ, "NODE_ENV": mode}
     env = load_env(directory, mode, environ, vendor=profile, refused=refused)
+
     project = Project(
         directory,
         profile,
-        with_defaults(raw, package),
+        with_defaults(config, package),
         package,
         env,
         static,
         warnings=tuple(warnings),
     )
-    project = _evaluated(project, path, dynamic) if path else project
-    return replace(project, config=project.to_dict(public=True)) if public else project
+    if dynamic_path is not None:
+        project = _evaluated(project, dynamic_path, dynamic)
+    if public:
+        project = replace(project, config=project.to_dict(public=True))
+
+    return project
 
 
-def _found(directory: Path, names: Iterable[str]) -> Path | None:
-    return first(path for name in names if os.path.lexists(path := directory / name))
+def _first_existing(directory: Path, names: Iterable[str]) -> Path | None:
+    """Return the first path that exists, even as a link to nowhere, which reading it reports."""
+    paths = [directory / name for name in names]
+
+    return first(path for path in paths if os.path.lexists(path))
 
 
 def _check_kind(
     package: PackageConfig, static: Document | None, dynamic: Path | None
 ) -> None:
-    name, key = package.vendor.word, package.vendor.key
-    has_section = static is not None and key in static.object
-    if not (
-        has_section or dynamic or package.mentions(name) or package.installed(name)
-    ):
-        what = f"it has neither an app config with the key {key} nor the package {name}"
-        raise ProjectError(
-            f"is not the directory of a {name} app: {what}", path=package.root
-        )
+    """Raise ProjectError unless the directory is that of one of the vendor's apps."""
+    name = package.vendor.word
+    key = package.vendor.key
+    if dynamic is not None or (static is not None and key in static.object):
+        return
+    if package.mentions(name) or package.installed(name):
+        return
+
+    raise ProjectError(
+        f"is not the directory of a {name} app: it has neither an app config with the key {key} "
+        f"nor the package {name}",
+        path=package.root,
+    )
 
 
 def _section(
@@ -260,10 +292,14 @@ def _section(
         return root, []
     if not isinstance(section, dict):
         raise ProjectError(f'"{vendor.key}" must be an object', path=path)
+
     ignored = [f'"{key}"' for key in root if key not in (vendor.key, "$schema")]
-    return section, [
-        f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'
-    ] if ignored else []
+    if not ignored:
+        return section, []
+
+    warning = f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'
+
+    return section, [warning]
 
 
 def is_uuid(text: str) -> bool:
@@ -275,19 +311,19 @@ def is_uuid(text: str) -> bool:
 
 
 def _texts(value: Json) -> list[str]:
-    return [
-        one
-        for one in (value if isinstance(value, list) else [value])
-        if isinstance(one, str)
-    ]
+    """Return the strings in a value, which is a string or a list."""
+    values = value if isinstance(value, list) else [value]
+
+    return [text for text in values if isinstance(text, str)]
 
 
-def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
+def _evaluated(project: Project, path: Path, dynamic: Dynamic) -> Project:
     """Return the project with its dynamic configuration, which receives the static one."""
-    if how == "never":
+    if dynamic == "never":
         note = f"did not run {path.name}: its values are missing"
         return replace(project, dynamic_path=path, notes=(note,))
-    readable = None if how == "node" else (workspace_root(project.root),)
+
+    readable = None if dynamic == "node" else (workspace_root(project.root),)
     context: Object = {
         "projectRoot": str(project.root),
         "staticConfigPath": str(project.static_path) if project.static_path else None,
@@ -302,9 +338,13 @@ def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
         readable,
         _secrets(project),
     )
-    evaluated = evaluation.run(LIMIT_SECONDS if how == "auto" else UNLIMITED_SECONDS)
+    evaluated = evaluation.run(
+        LIMIT_SECONDS if dynamic == "auto" else UNLIMITED_SECONDS
+    )
+
     config, _ = _section(evaluated.config, project.vendor, path)
     SECRETS.learn(*named_secrets(named_texts(config)))
+
     return replace(
         project,
         config=with_defaults(config, project.package),
@@ -318,8 +358,11 @@ def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
 def _secrets(project: Project) -> list[str]:
     """Return the values that an error of the project's code must not show."""
     env = project.env
-    named = [value for name, value in env.values.items() if is_secret(name, value)]
-    configured = [
+    from_environment = [
+        value for name, value in env.values.items() if is_secret(name, value)
+    ]
+    from_config = [
         at(project.config, *trail) for trail in secret_trails(project.config, ())
     ]
-    return [*env.from_files().values(), *named, *_texts(configured)]
+
+    return [*env.from_files().values(), *from_environment, *_texts(from_config)]

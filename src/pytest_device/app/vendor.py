@@ -44,14 +44,19 @@ class VendorProfile:
 
     def __new__(cls, *_: object, **values: object) -> Self:
         # Dataclasses report an unknown field as a TypeError without a suggestion.
-        names = [one.name for one in fields(cls)]
+        names = [field.name for field in fields(cls)]
         for name in values:
-            if name not in names:
-                near = get_close_matches(name, names, 1)
-                hint = f"did you mean {near[0]}" if near else f"use {', '.join(names)}"
-                raise ConfigError(
-                    f"{name!r} is not a field of the vendor's profile: {hint}"
-                )
+            if name in names:
+                continue
+
+            close_names = get_close_matches(name, names, n=1)
+            hint = f"use {', '.join(names)}"
+            if close_names:
+                hint = f"did you mean {close_names[0]}"
+            raise ConfigError(
+                f"{name!r} is not a field of the vendor's profile: {hint}"
+            )
+
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
@@ -59,6 +64,7 @@ class VendorProfile:
             raise ConfigError(
                 f"vendor {self.word!r} must be one lowercase word, for example {VENDOR!r}"
             )
+
         problems: list[str] = []
         for name, derived in self._derived():
             value: object = getattr(self, name) or derived
@@ -68,13 +74,14 @@ class VendorProfile:
             elif name.endswith(("header", "header_prefix")):
                 value = value.lower()
             object.__setattr__(self, name, value)
+
         if problems:
             raise ConfigError(*problems)
 
     def _derived(self) -> Iterator[tuple[str, str]]:
         """Yield the value of each field that follows from the word."""
         word = self.word
-        # In the documentation, a path drops the maker's name, where the vendor's own has it.
+        # The document drops the maker's name in paths, where the vendor's own have it.
         in_path = "" if word == VENDOR else word.capitalize()
         yield "key", word
         yield "environment_prefix", f"{word.upper()}_"
@@ -116,5 +123,12 @@ class VendorProfile:
 
 
 def profile_of(vendor: VendorProfile | str) -> VendorProfile:
-    """Return a profile, or that of a word. Raises ConfigError."""
-    return vendor if isinstance(vendor, VendorProfile) else VendorProfile(vendor)
+    """Return a profile, or that of a word. Raises ConfigError.
+
+    >>> profile_of("acme").header("protocol-version")
+    'acme-protocol-version'
+    """
+    if isinstance(vendor, VendorProfile):
+        return vendor
+
+    return VendorProfile(vendor)
