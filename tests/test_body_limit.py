@@ -12,7 +12,7 @@ from pytest_device.auth.provider import Client, IdentityProvider
 from pytest_device.auth.provider.exchange import MAX_BODY_BYTES
 from pytest_device.body_limit import BodyLimitError, read_body, read_body_async
 from pytest_device.notifications.endpoint import (
-    FIELDS,
+    FIELD_TYPES,
     MAX_REQUEST_BYTES,
     PushEndpoint,
 )
@@ -82,7 +82,7 @@ def test_the_identity_provider_refuses_a_request_that_is_too_large() -> None:
 
 
 def test_the_push_endpoint_reads_no_request_that_is_too_large() -> None:
-    fields = {name: "x" if kind is str else True for name, kind in FIELDS.items()}
+    fields = {name: "x" if kind is str else True for name, kind in FIELD_TYPES.items()}
     request = json.dumps(fields).encode()
 
     with PushEndpoint() as endpoint:

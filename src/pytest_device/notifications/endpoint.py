@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = hides_frames
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
-_FIELD_TYPES: Final[Mapping[str, type]] = {
+FIELD_TYPES: Final[Mapping[str, type]] = {
     "type": str,
     "deviceId": str,
     "development": bool,
@@ -171,7 +171,7 @@ class PushEndpoint(Service[Journal]):
 
         wrong_fields = [
             name
-            for name, field_type in _FIELD_TYPES.items()
+            for name, field_type in FIELD_TYPES.items()
             if not isinstance(body.get(name), field_type)
         ]
         if wrong_fields:
