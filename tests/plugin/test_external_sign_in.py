@@ -268,6 +268,33 @@ def test_all_users_sign_in_before_the_first_device(
     assert [one.user for one in staging.authorizations] == ["ada", "bob"]
 
 
+@pytest.mark.parametrize("lifetimes", [Lifetimes(access_token=4)], ids=["short"])
+def test_tokens_that_no_test_asks_for_are_not_renewed(
+    pytester: pytest.Pytester, service: FaultyService, staging: IdentityProvider
+) -> None:
+    pytester.makepyfile("""
+        import pytest, time
+
+        pytestmark = pytest.mark.device(platform="android", type="web-preview-only")
+
+        def test_until_the_tokens_are_stale(device_session, device_sign_in):
+            before = device_sign_in("ada")
+            deadline = time.monotonic() + 60
+            while device_sign_in("ada") is before:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+        def test_next(device_session, device_sign_in): pass
+    """)
+
+    run(pytester).assert_outcomes(passed=2)
+
+    users = [one.user for one in staging.tokens]
+    assert users[:2] == ["ada", "bob"]
+    assert set(users[2:]) == {"ada"}
+    assert len(service.sessions()) == 2
+
+
 def test_a_user_whom_no_test_asks_for_may_be_refused(
     pytester: pytest.Pytester,
     service: FaultyService,
