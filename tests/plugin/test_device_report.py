@@ -384,15 +384,22 @@ def test_a_run_that_starts_while_another_one_is_going_on_leaves_its_files_alone(
     assert service.statuses() == ["stopped", "stopped"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["{}\n", "1\n", '"text"\n', "[" * 100_000 + "\n"],
+    ids=["object", "number", "text", "deep"],
+)
 def test_files_of_others_in_the_directory_stay(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, content: str
 ) -> None:
     pytester.makepyfile(INNER)
     (pytester.path / ".gitignore").write_text("build\n")
-    (pytester.path / "lines.jsonl").write_text("{}\n")
+    (pytester.path / "lines.jsonl").write_text(content)
     metadata = {"method": "onBlobReportMetadata", "params": {"userAgent": "other/1"}}
     with ZipFile(pytester.path / "own.zip", "w") as archive:
         archive.writestr("report.jsonl", json.dumps(metadata) + "\n")
+    with ZipFile(pytester.path / "odd.zip", "w") as archive:
+        archive.writestr("report.jsonl", json.dumps({**metadata, "params": 1}) + "\n")
 
     for run in ("first", "second"):
         options = ("--device-report=.", f"--device-report-run={run}")

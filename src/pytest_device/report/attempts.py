@@ -170,7 +170,8 @@ def read(path: Path) -> Iterator[Line]:
                 line = _parsed(json.loads(text))
             except ValueError as error:
                 raise InvalidLinesError(f"{path}, line {number}: {error}") from None
-            except (TypeError, KeyError):
+            # Another tool's line may be any JSON value, of any depth.
+            except (AttributeError, LookupError, TypeError, RecursionError):
                 raise InvalidLinesError(
                     f"{path}, line {number} is not of a run's report"
                 ) from None

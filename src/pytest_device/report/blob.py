@@ -119,8 +119,11 @@ def metadata_of(path: Path) -> Mapping[str, Any]:
     if not hasattr(line, "keys") or line.get("method") != "onBlobReportMetadata":
         raise ValueError("it does not begin with metadata")
 
-    params: Mapping[str, Any] = line["params"]
-    return params
+    params: object = line["params"]
+    if not isinstance(params, dict):
+        raise ValueError("its metadata has no parameters")  # noqa: TRY004  # as for other damaged files
+
+    return cast("Mapping[str, Any]", params)
 
 
 def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
