@@ -35,6 +35,14 @@ class RealDevice(Fake):
         return Tools({"platformName": "Android"}, self._appium_home)
 
 
+class LocalBrowser(Fake):
+    """A device with the driver of this package."""
+
+    @property
+    def tools(self) -> Tools:
+        return Tools({"platformName": "Android"}, debugging_port=9)
+
+
 @pytest.fixture
 def fake() -> Fake:
     return Fake(Platform.ANDROID)
@@ -174,6 +182,45 @@ def test_a_real_driver_uses_the_users_environment(stand: Stand, tmp_path: Path) 
         ControllerError, match=f"{tmp_path}/home {tmp_path}/home/.appium"
     ):
         printing.run(APPIUM, RealDevice(tmp_path / "home/.appium"))
+
+
+@pytest.fixture
+def fresh(stand: Stand, tmp_path: Path) -> Stand:
+    """Appium, installed where it has not run yet."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "node_modules").symlink_to(stand.toolchain.project / "node_modules")
+    return replace(stand, toolchain=replace(stand.toolchain, project=project))
+
+
+def test_sessions_share_compiled_modules_and_add_none_of_their_own(
+    fresh: Stand, tmp_path: Path
+) -> None:
+    compiled = list[int]()
+    for name in ("one", "two"):
+        session = replace(fresh, directory=tmp_path / name)
+        session.run(APPIUM, LocalBrowser(Platform.ANDROID))
+        files = fresh.toolchain.project.glob("compile-cache/**/*")
+        compiled.append(sum(file.is_file() for file in files))
+
+    assert compiled[0] > 100
+    assert compiled[1] == compiled[0]
+
+
+@pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
+def test_appium_finds_the_driver_of_the_local_browser(
+    fresh: Stand, *, is_writable: bool
+) -> None:
+    if not is_writable:  # not by permissions: root ignores them
+        (fresh.toolchain.project / "drivers").touch()
+
+    async def scenario() -> str:
+        async with fresh.running(APPIUM, LocalBrowser(Platform.ANDROID)) as server:
+            return server.program.output.text
+
+    assert "pytest-device@0.1.0 (automationName 'UiAutomator2')" in asyncio.run(
+        scenario()
+    )
 
 
 def test_an_incomplete_request_does_not_delay_the_end(stand: Stand, fake: Fake) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -28,6 +29,7 @@ from pytest_device.service.programs.toolchain import (
     APPIUM,
     ARGENT,
     Project,
+    digest,
 )
 from pytest_device.service.runners.controller import (
     Controller,
@@ -198,6 +200,8 @@ def _appium_environ(context: LaunchContext, device: Facts, own: Path) -> dict[st
     return context.environment(
         context.home if device.tools.appium_home else context.workspace.subdir("home"),
         APPIUM_HOME=device.tools.appium_home or own,
+        # A third of its start is compiling modules. Node.js does without if it can't write there.
+        NODE_COMPILE_CACHE=context.toolchain.project / "compile-cache",
         **_device_environ(context, device),
     )
 
@@ -216,14 +220,46 @@ def _prepare_home(home: Path, context: LaunchContext, device: Facts) -> None:
         return
 
     ours = home / "node_modules" / _OUR_NAME
-    # Copied, because Node.js resolves imports from a file's real path.
+    ours.parent.mkdir(parents=True)
+    project = context.toolchain.project
+    try:
+        ours.symlink_to(_driver_in(project, device.platform))
+    except OSError:  # the installed programs are read-only
+        _copy_driver(device.platform, ours)
+        (ours / "node_modules").symlink_to(project / "node_modules")
+
+
+def _driver_in(project: Path, platform: str) -> Path:
+    """Return our driver's directory in the npm project, copied there once per version.
+
+    Node.js resolves imports from a file's real path, and keeps compiled modules by it: copies in each session's home
+    would fill that cache. Raises OSError if the project is read-only.
+    """
+    files = [*sorted(_OUR_DRIVER.glob("*.js")), _OUR_DRIVER / f"{platform}.json"]
+    driver = project / "drivers" / f"{platform}-{digest(files)}"
+    if driver.is_dir():
+        return driver
+
+    driver.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=driver.parent) as directory:
+        partial = Path(directory, _OUR_NAME)
+        _copy_driver(platform, partial)
+        try:
+            partial.rename(driver)
+        except OSError:
+            if not driver.is_dir():  # if it is, another service was faster
+                raise
+
+    return driver
+
+
+def _copy_driver(platform: str, directory: Path) -> None:
     shutil.copytree(
         _OUR_DRIVER,
-        ours,
+        directory,
         ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"),
     )
-    shutil.copy(_OUR_DRIVER / f"{device.platform}.json", ours / "package.json")
-    (ours / "node_modules").symlink_to(context.toolchain.project / "node_modules")
+    shutil.copy(_OUR_DRIVER / f"{platform}.json", directory / "package.json")
 
 
 def _device_environ(context: LaunchContext, device: Facts) -> Mapping[str, str]:
