@@ -22,7 +22,7 @@ from pytest_device.plugin.markers import (
     SINGLE,
     Names,
     devices_of,
-    need_of,
+    requirement_of,
 )
 from pytest_device.service.rules import InvalidBodyError, check
 from pytest_device.sessions.request import SessionRequest
@@ -85,7 +85,7 @@ def request_of(
 ) -> SessionRequest:
     ((name, arguments),) = devices_of(test, settings).items()
     assert name == SINGLE
-    return need_of(test, arguments, settings, Names(environ)).request
+    return requirement_of(test, arguments, settings, Names(environ)).request
 
 
 def outcome(

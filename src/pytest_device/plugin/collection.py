@@ -20,8 +20,8 @@ from pytest_device.plugin.markers import (
     arguments_by_name,
     devices_of,
     marks_of,
-    need_of,
     platforms_of,
+    requirement_of,
     variant_of,
 )
 from pytest_device.plugin.matrix import IDENTIFIER, Variant, is_matrix, variants
@@ -46,12 +46,12 @@ from pytest_device.plugin.selection import (
 from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import (
     ARGUMENTS,
-    NEEDS,
     PROBLEMS,
+    REQUIREMENTS,
     add_durations,
     definitions_of,
     history_of,
-    needs_of,
+    requirements_of,
     several_devices,
 )
 from pytest_device.plugin.xdist.worker import WorkerLink
@@ -271,20 +271,20 @@ def _size(
     uses = [
         Use(
             item.nodeid,
-            need,
+            requirement,
             is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name],
         )
         for item in items
-        for name, need in needs_of(item).items()
+        for name, requirement in requirements_of(item).items()
     ]
     requests = sized(uses, history_of(config).test_seconds, settings.test_minutes)
     for item in items:
-        if needs := needs_of(item):
-            item.stash[NEEDS] = {
-                name: replace(need, request=requests[need], defaults=())
-                if need in requests
-                else need
-                for name, need in needs.items()
+        if requirements := requirements_of(item):
+            item.stash[REQUIREMENTS] = {
+                name: replace(requirement, request=requests[requirement], defaults=())
+                if requirement in requests
+                else requirement
+                for name, requirement in requirements.items()
             }
 
 
@@ -317,7 +317,7 @@ def _read(with_device: list[pytest.Item], run: "DeviceRun") -> list[str]:
     for item in with_device:
         try:
             _read_one(item, run.settings, run.names)
-            sharing.check(item, needs_of(item))
+            sharing.check(item, requirements_of(item))
         except ConfigError as error:
             problems += [f"{_place(item)}: {problem}" for problem in error.problems]
 
@@ -357,31 +357,35 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         return  # only uses a fixture that creates sessions itself
 
     devices = devices_of(item, settings)
-    needs: dict[str, DeviceRequirement] = {}
+    requirements: dict[str, DeviceRequirement] = {}
     problems: list[str] = []
     for name, arguments in devices.items():
         try:
-            needs[name] = need_of(item, arguments, settings, names)
+            requirements[name] = requirement_of(item, arguments, settings, names)
         except ConfigError as error:
             problems += [
                 f"{name}: {problem}" if name else problem for problem in error.problems
             ]
 
-    problems += _wrong_fixtures(item, devices, needs)
+    problems += _wrong_fixtures(item, devices, requirements)
 
-    attached = [need.attach for need in needs.values() if need.attach]
+    attached = [
+        requirement.attach
+        for requirement in requirements.values()
+        if requirement.attach
+    ]
     if len(attached) > len(set(attached)):
         problems.append(
-            f"can't attach {' and '.join(needs)} to one session: give each its own, attach='ID'"
+            f"can't attach {' and '.join(requirements)} to one session: give each its own, attach='ID'"
         )
 
     if (
         settings.max_sessions is not None
-        and len(needs) - len(attached) > settings.max_sessions
+        and len(requirements) - len(attached) > settings.max_sessions
     ):
         source = settings.source("max_sessions")
         problems.append(
-            f"needs {len(needs) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
+            f"needs {len(requirements) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
         )
 
     problems += unreachable(item, settings)
@@ -389,7 +393,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         raise ConfigError(*problems)
 
     item.stash[ARGUMENTS] = devices
-    item.stash[NEEDS] = needs
+    item.stash[REQUIREMENTS] = requirements
     if isinstance(item, pytest.Function):
         item.fixturenames = _set_up_order(item, settings)
 
@@ -397,7 +401,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
 def _wrong_fixtures(
     item: pytest.Item,
     devices: Collection[str],
-    needs: Mapping[str, "DeviceRequirement"],
+    requirements: Mapping[str, "DeviceRequirement"],
 ) -> Iterator[str]:
     if not isinstance(item, pytest.Function):
         yield "device() requires a test function: tests of this kind have no fixtures"
@@ -406,7 +410,7 @@ def _wrong_fixtures(
     yield from _too_narrow(item)
     yield from _arguments_of_unittest(item)
     requested = set(item.fixturenames)
-    types = {need.request.type for need in needs.values()}
+    types = {requirement.request.type for requirement in requirements.values()}
 
     if SINGLE not in devices:
         of_one = SINGLE_DEVICE & requested - {PLATFORM_ARGUMENT, IDENTIFIER}
@@ -472,9 +476,10 @@ def _deselect(
     others = [
         item
         for item in items
-        if {need.request.platform for need in needs_of(item).values()}.difference(
-            settings.platform
-        )
+        if {
+            requirement.request.platform
+            for requirement in requirements_of(item).values()
+        }.difference(settings.platform)
     ]
 
     if others:
@@ -528,7 +533,7 @@ class _DriverSharing:
         self._first: dict[tuple[str, str, object], tuple[str, DeviceRequirement]] = {}
 
     def check(
-        self, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]"
+        self, item: pytest.Item, requirements: "Mapping[str, DeviceRequirement]"
     ) -> None:
         """Raise ConfigError if a test cannot use the shared driver; tests on several platforms have one for each."""
         names: Sequence[str] = getattr(item, "fixturenames", ())
@@ -536,8 +541,8 @@ class _DriverSharing:
         problems = [
             problem
             for fixture in wide
-            for need in needs.values()
-            for problem in self._differing(item, fixture, need)
+            for requirement in requirements.values()
+            for problem in self._differing(item, fixture, requirement)
         ]
 
         drivers = list(wide)
@@ -553,10 +558,10 @@ class _DriverSharing:
             raise ConfigError(*problems)
 
     def _differing(
-        self, item: pytest.Item, fixture: str, need: "DeviceRequirement"
+        self, item: pytest.Item, fixture: str, requirement: "DeviceRequirement"
     ) -> Iterator[str]:
         shares = _SHARES.get(SCOPED_DRIVERS[fixture], (Share.RUN,))
-        share = need.share
+        share = requirement.share
         if share not in shares:
             rule = " or ".join(repr(str(wider)) for wider in shares)
             yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
@@ -565,10 +570,10 @@ class _DriverSharing:
         scope = NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
         node = item.getparent(scope) or item
         other, first = self._first.setdefault(
-            (node.nodeid, fixture, variant_of(item)), (item.nodeid, need)
+            (node.nodeid, fixture, variant_of(item)), (item.nodeid, requirement)
         )
-        if first != need:
-            mine = dict(need.request)
+        if first != requirement:
+            mine = dict(requirement.request)
             fields = [
                 name
                 for name, value in dict(first.request).items()

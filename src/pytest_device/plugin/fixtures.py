@@ -291,12 +291,14 @@ def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
 
 def _request_of(request: pytest.FixtureRequest, fixture: str) -> "SessionRequest":
     """Return the request for the test's one device, for a fixture that needs no session."""
-    from pytest_device.plugin.state import needs_of, single_value
+    from pytest_device.plugin.state import requirements_of, single_value
 
-    if not needs_of(request.node):  # requested while the test runs
+    if not requirements_of(request.node):  # requested while the test runs
         request.getfixturevalue("device_sessions")
 
-    return single_value(needs_of(request.node), fixture, "device_sessions").request
+    return single_value(
+        requirements_of(request.node), fixture, "device_sessions"
+    ).request
 
 
 def _devices(request: pytest.FixtureRequest) -> "Devices":

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.plugin.markers import NODES, variant_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
-from pytest_device.plugin.state import definitions_of, needs_of
+from pytest_device.plugin.state import definitions_of, requirements_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
 from pytest_device.scheduling.work import DeviceGroup
 from pytest_device.spec import Share
@@ -21,7 +21,7 @@ class Grouping:
     """Assigns tests to groups, each test only once: a suite may have tens of thousands."""
 
     def __init__(self) -> None:
-        self.needs = Numbers()
+        self.requirements = Numbers()
         """Numbers of requirements, equal in all processes that collect the same tests."""
         self._models = Numbers()
         self._bonds = Numbers()
@@ -42,10 +42,12 @@ class Grouping:
 
     def _place(self, item: pytest.Item) -> tuple[int, int]:
         """Return the group and the bond of a test."""
-        needs = tuple(needs_of(item).values())
-        group = self._group_of.get(needs)
+        requirements = tuple(requirements_of(item).values())
+        group = self._group_of.get(requirements)
         if group is None:
-            group = self._group_of[needs] = self._groups[self._group(needs)]
+            group = self._group_of[requirements] = self._groups[
+                self._group(requirements)
+            ]
 
         bond, is_whole = _bond(item)
         bond_number = NO_BOND if bond is None else self._bonds[bond]
@@ -55,15 +57,22 @@ class Grouping:
         self._known[item] = (group, bond_number)
         return group, bond_number
 
-    def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
+    def _group(self, requirements: "Iterable[DeviceRequirement]") -> DeviceGroup:
         numbered = sorted(
-            ((self.needs[need], need) for need in needs), key=itemgetter(0)
+            (
+                (self.requirements[requirement], requirement)
+                for requirement in requirements
+            ),
+            key=itemgetter(0),
         )
-        shares = {need.share for _, need in numbered}
+        shares = {requirement.share for _, requirement in numbered}
 
         return DeviceGroup(
             tuple(number for number, _ in numbered),
-            tuple(self._models[need.request.boot_key] for _, need in numbered),
+            tuple(
+                self._models[requirement.request.boot_key]
+                for _, requirement in numbered
+            ),
             is_shareable=shares <= {Share.RUN},
             is_unshared=Share.TEST in shares,
         )

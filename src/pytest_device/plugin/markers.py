@@ -164,7 +164,7 @@ class Names:
         self._ci_run = next(
             (environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), run
         )
-        self.needs: dict[str, DeviceRequirement] = {}
+        self.requirements: dict[str, DeviceRequirement] = {}
         """The requirements so far: many tests share them."""
 
     def distinct(self) -> "DistinctNames":
@@ -329,7 +329,7 @@ def variant_of(item: pytest.Item) -> str:
     return " ".join(str(value) for value in values if value is not None)
 
 
-def need_of(
+def requirement_of(
     item: pytest.Item,
     arguments: Arguments,
     settings: "Settings",
@@ -358,8 +358,8 @@ def need_of(
     sharing_key = _sharing_key(item, share)
     name = names.of(item, share)
     key = repr((sharing_key, name, sharing, complete))
-    if key in names.needs:
-        return names.needs[key]
+    if key in names.requirements:
+        return names.requirements[key]
 
     attach = _attached(sharing, settings, problems)
     request = None
@@ -381,7 +381,7 @@ def need_of(
         request = SessionRequest(
             app_id=request.app_id, platform=request.platform, type=request.type
         )
-        return names.needs.setdefault(
+        return names.requirements.setdefault(
             key, DeviceRequirement(request, Share.RUN, attach=attach)
         )
 
@@ -391,7 +391,7 @@ def need_of(
         if name not in complete and settings.is_default(name)
     ]
 
-    return names.needs.setdefault(
+    return names.requirements.setdefault(
         key, DeviceRequirement(request, sharing_key, minutes, defaults_of_ours)
     )
 

@@ -16,7 +16,7 @@ from pytest_device.plugin.output.outcomes import (
 from pytest_device.plugin.output.terminal import CAUSE, VERDICT, first_line
 from pytest_device.plugin.provider.devices import sessions_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
-from pytest_device.plugin.state import RETRIES, definitions_of, needs_of
+from pytest_device.plugin.state import RETRIES, definitions_of, requirements_of
 from pytest_device.sessions.breaker import AttemptId, Cause, key_of
 from pytest_device.sessions.run_breaker import RETRY
 from pytest_device.trace.stack import is_installed
@@ -120,12 +120,15 @@ class InfrastructureRetries:
                 "only tests whose fixtures are all function-scoped are run again"
             )
 
-        needs = needs_of(item).values()
-        if any(need.attach for need in needs):
+        requirements = requirements_of(item).values()
+        if any(requirement.attach for requirement in requirements):
             return "it runs on an attached session, so there is no other one"
 
         permits = self._devices.permits
-        if any(permits.new(key_of(need.request)).is_refused for need in needs):
+        if any(
+            permits.new(key_of(requirement.request)).is_refused
+            for requirement in requirements
+        ):
             return "identical sessions keep failing, also for other tests"
 
         # Last, since it uses up the quota.

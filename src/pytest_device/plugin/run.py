@@ -70,7 +70,7 @@ from pytest_device.plugin.state import (
     RUN,
     WAITED,
     history_of,
-    needs_of,
+    requirements_of,
 )
 from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead
 from pytest_device.redact import Redactor
@@ -172,7 +172,7 @@ class DeviceRun:
         plan = self._grouping.plan(session.items, may_order=may_order)
         self._lookahead = self._link.lookahead(
             session.items,
-            self._grouping.needs,
+            self._grouping.requirements,
             self.settings,
             on_interrupt=self._signals.interrupt,
         )
@@ -348,10 +348,10 @@ class Connection:
         worker_input: dict[str, Any] = getattr(self._config, "workerinput", {})
         # Without those of skipped tests: nothing has to be installed for them.
         requests = [
-            need.request
+            requirement.request
             for item in items
             if not is_skipped(item)
-            for need in needs_of(item).values()
+            for requirement in requirements_of(item).values()
         ]
         # The sessions of a pytest-xdist run are used by its workers.
         is_coordinator = self._config.pluginmanager.has_plugin("dsession")
@@ -635,7 +635,7 @@ class DeviceTests(TimerNotes):
             explanation=[self._redactor.text(escaped(line)) for line in more],
         )
 
-        describe_test(report, item, needs_of(item).values())
+        describe_test(report, item, requirements_of(item).values())
 
         item.stash[WAITED] = 0.0
         # Still running: the test caught the KeyboardInterrupt.
@@ -674,7 +674,7 @@ class DeviceTests(TimerNotes):
         if error:
             verdict = self._blame(item, report, excinfo, error)
 
-        if report.failed and needs_of(item):
+        if report.failed and requirements_of(item):
             self._log.call_hook(
                 item.ihook.pytest_device_verdict,
                 item=item,

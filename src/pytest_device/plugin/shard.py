@@ -9,7 +9,7 @@ from typing import Final, cast
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.state import needs_of
+from pytest_device.plugin.state import requirements_of
 from pytest_device.scheduling.sharding import ItemCost, split
 
 DURATIONS_FILE: Final = ".test_durations"
@@ -46,7 +46,9 @@ def select(
         )
 
     known = read_durations(config.rootpath / DURATIONS_FILE)
-    tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]
+    tests = [
+        (item.nodeid, tuple(requirements_of(item).values()) or None) for item in items
+    ]
     parts = split(weighed(tests, known), count)
     text = f"device shard {shard}: {parts.count(number - 1)} of {len(tests)} tests, {_fingerprint(tests, parts)}"
     config.stash[SHARD_LINE] = text

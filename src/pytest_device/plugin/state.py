@@ -43,7 +43,7 @@ PROBLEMS: Final = "device_problems"
 
 ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
 """Marker arguments of a test's devices, by device name."""
-NEEDS: Final = pytest.StashKey[dict[str, "DeviceRequirement"]]()
+REQUIREMENTS: Final = pytest.StashKey[dict[str, "DeviceRequirement"]]()
 """Requirements of a test's devices, as far as they are known at collection."""
 NOT_REMAINING: Final = pytest.StashKey[bool]()
 """Whether a test no longer counts as remaining: it is done, or requested no device at collection."""
@@ -74,9 +74,9 @@ class Use:
     client: "AgentDevice | Argent | None" = None
 
 
-def needs_of(item: pytest.Item) -> dict[str, "DeviceRequirement"]:
+def requirements_of(item: pytest.Item) -> dict[str, "DeviceRequirement"]:
     """Return a test's requirements by device name, empty if it has none."""
-    return item.stash.get(NEEDS, None) or {}
+    return item.stash.get(REQUIREMENTS, None) or {}
 
 
 def definitions_of(item: pytest.Item) -> Mapping[str, Sequence[Any]]:
@@ -85,14 +85,17 @@ def definitions_of(item: pytest.Item) -> Mapping[str, Sequence[Any]]:
     return info.name2fixturedefs if info else {}
 
 
-def need_counts(item: pytest.Item) -> Counter["DeviceRequirement"]:
+def requirement_counts(item: pytest.Item) -> Counter["DeviceRequirement"]:
     """Return how often a test has each of its requirements."""
-    return Counter(needs_of(item).values())
+    return Counter(requirements_of(item).values())
 
 
 def is_unshared(item: pytest.Item) -> bool:
     """Return whether a test has an unshared device."""
-    return any(need.share == Share.TEST for need in needs_of(item).values())
+    return any(
+        requirement.share == Share.TEST
+        for requirement in requirements_of(item).values()
+    )
 
 
 def history_of(config: pytest.Config) -> History:

@@ -47,7 +47,7 @@ class WarmDevices(Protocol):
 
     def claim(
         self,
-        need: DeviceRequirement,
+        requirement: DeviceRequirement,
         upcoming: Callable[[], Sequence[DeviceRequirement]],
     ) -> WarmSession | None: ...
     def keep_warm(self, held: DeviceSession) -> str | None: ...

@@ -78,29 +78,29 @@ class WarmStore:
 
     def claim(
         self,
-        need: DeviceRequirement,
+        requirement: DeviceRequirement,
         upcoming: Callable[[], Sequence[DeviceRequirement]],
     ) -> WarmSession | None:
         """Return a warm session that meets the requirement, claimed for this process.
 
         If there is none, makes room for a new session, but keeps those that will be claimed for what is ``upcoming``.
         """
-        warm = self._claimed(need)
+        warm = self._claimed(requirement)
         if warm is None:
             self._make_room(upcoming())
         return warm
 
-    def _claimed(self, need: DeviceRequirement) -> WarmSession | None:
-        if not self.may_stay(need):
+    def _claimed(self, requirement: DeviceRequirement) -> WarmSession | None:
+        if not self.may_stay(requirement):
             return None
 
-        digest = self._digest(need)
+        digest = self._digest(requirement)
         equal = [warm for warm in self._all() if warm.entry.request_digest == digest]
         self._config.shuffle(equal)
         equal.sort(key=lambda warm: not self._is_own(warm))
 
         for warm in equal:
-            if claimed := self._try_claim(need, warm):
+            if claimed := self._try_claim(requirement, warm):
                 return claimed
 
         return None
@@ -142,23 +142,23 @@ class WarmStore:
         """Return whether this run's token created it: only then may it be stopped without a lookup."""
         return warm.entry.is_of(self._config.owner().account)
 
-    def _digest(self, need: DeviceRequirement) -> str | None:
+    def _digest(self, requirement: DeviceRequirement) -> str | None:
         # Then sessions can't be found or kept, which only costs boots.
         with suppress(OSError):
-            return request_digest(need, self._config.state_dir)
+            return request_digest(requirement, self._config.state_dir)
         return None
 
     def _try_claim(
-        self, need: DeviceRequirement, warm: "WarmEntry"
+        self, requirement: DeviceRequirement, warm: "WarmEntry"
     ) -> WarmSession | None:
         owner = self._config.owner()
-        session = self._in_progress(need, warm)
+        session = self._in_progress(requirement, warm)
         if session is None:
             return None
 
         seconds = warm.seconds_left(session, self._config.now())
-        if seconds < need.minutes * 60 or not _is_within(
-            need.request, session, seconds
+        if seconds < requirement.minutes * 60 or not _is_within(
+            requirement.request, session, seconds
         ):
             return None
 
@@ -173,10 +173,10 @@ class WarmStore:
         )
 
     def _in_progress(
-        self, need: DeviceRequirement, warm: "WarmEntry"
+        self, requirement: DeviceRequirement, warm: "WarmEntry"
     ) -> Session | None:
         """Return the session if it matches; leave it alone if it has ended or is hidden from this run."""
-        request = need.request
+        request = requirement.request
         session = self._looked_up(warm)
         if session is None:
             return None
@@ -252,9 +252,9 @@ class WarmStore:
 
         return time_of_day(until) if is_kept else None
 
-    def may_stay(self, need: DeviceRequirement) -> bool:
+    def may_stay(self, requirement: DeviceRequirement) -> bool:
         """Return whether several runs may use a session: not if each test requested a fresh one."""
-        return not self._is_over and need.share != Share.TEST
+        return not self._is_over and requirement.share != Share.TEST
 
     def end(self) -> None:
         """Stop all warm sessions of this run: it was interrupted."""
@@ -289,16 +289,16 @@ def _is_within(request: SessionRequest, session: Session, seconds_left: float) -
     return longest is None or seconds_left <= longest * 60
 
 
-def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
+def request_digest(requirement: DeviceRequirement, state_dir: Path) -> str:
     """Return the key by which an equal requirement finds a session: a keyed digest of all but its name and limits.
 
     Requests may hold credentials in launch arguments and URLs, which must not be guessable from the digest. Raises
     OSError if the key cannot be stored.
     """
-    fields = need.request.model_dump(
+    fields = requirement.request.model_dump(
         mode="json", exclude={"name", *LIMITS}, exclude_none=True
     )
-    text = json.dumps([need.sharing_key, fields], sort_keys=True)
+    text = json.dumps([requirement.sharing_key, fields], sort_keys=True)
     return keyed_digest(state_dir, text)
 
 

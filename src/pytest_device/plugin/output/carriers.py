@@ -12,7 +12,7 @@ import pytest
 
 from pytest_device.plugin.output.allure import LISTENER
 from pytest_device.plugin.output.artifacts import attempt_of, directory_of
-from pytest_device.plugin.state import DEVICE_SINCE, FAILED, needs_of
+from pytest_device.plugin.state import DEVICE_SINCE, FAILED, requirements_of
 from pytest_device.trace.playwright import ARCHIVE
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class DeviceCarriers:
             _note_minutes(item)
 
         report = yield
-        if report.when != "teardown" or not needs_of(item):
+        if report.when != "teardown" or not requirements_of(item):
             return report
 
         directory = directory_of(item, self._settings)
@@ -128,7 +128,7 @@ def _note_minutes(item: pytest.Item) -> None:
     if since is None:
         return
 
-    minutes = (time.monotonic() - since) / 60 * max(1, len(needs_of(item)))
+    minutes = (time.monotonic() - since) / 60 * max(1, len(requirements_of(item)))
     _set(item, _MINUTES, f"{minutes:.2f}")
     del item.stash[DEVICE_SINCE]
 

@@ -117,12 +117,16 @@ class _Open:
 
 
 def describe_test(
-    report: pytest.TestReport, item: pytest.Item, needs: "Iterable[DeviceRequirement]"
+    report: pytest.TestReport,
+    item: pytest.Item,
+    requirements: "Iterable[DeviceRequirement]",
 ) -> None:
     """Attach to a report what only the process that runs the test knows: its markers, platforms and steps."""
     markers = {mark.name for mark in item.iter_markers()} - _NO_TAGS
     vars(report)[_TAGS] = sorted(markers)
-    vars(report)[_PLATFORMS] = sorted({str(need.request.platform) for need in needs})
+    vars(report)[_PLATFORMS] = sorted(
+        {str(requirement.request.platform) for requirement in requirements}
+    )
     settings = settings_of(item.config)
     if vars(report)[_PLATFORMS]:
         vars(report)[_FILES] = str(directory_of(item, settings))

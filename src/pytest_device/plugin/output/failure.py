@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_device.controllers.appium.refusal import ADVERTISEMENT
-from pytest_device.plugin.state import needs_of
+from pytest_device.plugin.state import requirements_of
 from pytest_device.report.lines import with_pages, without_pages
 from pytest_device.sessions.models import Session
 
@@ -159,8 +159,8 @@ def describe(
         return ""
 
     requested = {
-        name: (str(need.request.platform), str(need.request.type))
-        for name, need in needs_of(item).items()
+        name: (str(requirement.request.platform), str(requirement.request.type))
+        for name, requirement in requirements_of(item).items()
     }
 
     pages: dict[str, str | None] = {}

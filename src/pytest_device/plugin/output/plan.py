@@ -13,7 +13,7 @@ from pytest_device.escape import escaped
 from pytest_device.figures import counted, duration
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, conflicting_distribution_options
-from pytest_device.plugin.state import history_of, needs_of
+from pytest_device.plugin.state import history_of, requirements_of
 from pytest_device.redact import shown
 from pytest_device.scheduling.dispatcher import Step, simulated
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
@@ -63,13 +63,15 @@ def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
 
 def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
     """Yield the sessions that the tests need, each shared one once, and the maximum number of billed minutes."""
-    needs = Counter(need for test in tests for need in needs_of(test).values())
-    if not needs:
+    requirements = Counter(
+        requirement for test in tests for requirement in requirements_of(test).values()
+    )
+    if not requirements:
         yield _NO_DEVICE
         return
 
-    for need, count in needs.items():
-        request = need.request
+    for requirement, count in requirements.items():
+        request = requirement.request
         fields = request.model_dump(
             mode="json",
             exclude_none=True,
@@ -83,14 +85,18 @@ def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
             if name not in {"type", "name"}
         )
 
-        kind = f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}"
-        if need.attach:
-            yield f"{kind}, attached to {need.attach}"
+        kind = f"{request.platform} {request.type} ({requirement.sharing_key}): {counted(count, 'test')}"
+        if requirement.attach:
+            yield f"{kind}, attached to {requirement.attach}"
         else:
             yield f"{kind}, {more}"
 
-    minutes = sum(_longest(need) for need in needs if not need.attach)
-    sessions = counted(sum(not need.attach for need in needs), "session")
+    minutes = sum(
+        _longest(requirement) for requirement in requirements if not requirement.attach
+    )
+    sessions = counted(
+        sum(not requirement.attach for requirement in requirements), "session"
+    )
     yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
     yield (
         "this is for a run in one process: with pytest-xdist, each worker creates its own sessions; "
@@ -104,8 +110,8 @@ def _value(name: str, value: object) -> str:
     return repr(shown(value) if isinstance(value, str) else value)
 
 
-def _longest(need: DeviceRequirement) -> int:
-    minutes = need.request.max_duration_minutes
+def _longest(requirement: DeviceRequirement) -> int:
+    minutes = requirement.request.max_duration_minutes
     return (DURATION_MAX_MINUTES if minutes is None else minutes) + CLEANUP_MINUTES
 
 
@@ -113,7 +119,7 @@ def _longest(need: DeviceRequirement) -> int:
 class Lasting:
     """The expected lifetime of one session, in seconds from the start of the run."""
 
-    need: int
+    requirement: int
     begins: float
     """When it is created."""
     ends: float
@@ -122,7 +128,7 @@ class Lasting:
 class _Schedule(NamedTuple):
     """When which worker is expected to run which tests, and on which sessions."""
 
-    needs: Sequence[DeviceRequirement]
+    requirements: Sequence[DeviceRequirement]
     """By their number in the plan."""
     plan: TestPlan
     steps: Sequence[Step]
@@ -146,12 +152,12 @@ def _schedule(
     dispatcher = plan.dispatcher(nodeids, history, plan.boots(history), limits)
     steps = simulated(dispatcher, width)
     lasting = dispatcher.estimates.boots()
-    needs = list(grouping.needs)
+    requirements = list(grouping.requirements)
     sessions = sessions_of(
-        steps, plan, lasting, lambda number, step: _room(needs[number], step)
+        steps, plan, lasting, lambda number, step: _room(requirements[number], step)
     )
 
-    return _Schedule(needs, plan, steps, lasting, sessions)
+    return _Schedule(requirements, plan, steps, lasting, sessions)
 
 
 def planned_minutes(
@@ -165,7 +171,7 @@ def _lines(
     tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int
 ) -> Iterator[str]:
     """Yield the devices that the tests need, the number of boots, and the duration and billed time of the run."""
-    if not any(needs_of(test) for test in tests):
+    if not any(requirements_of(test) for test in tests):
         yield _NO_DEVICE
         return
 
@@ -175,7 +181,7 @@ def _lines(
     steps = schedule.steps
     sessions = schedule.sessions
     most_at_once = at_once(sessions_of(steps, plan, schedule.lasting))
-    yield from _devices(schedule.needs, plan, sessions)
+    yield from _devices(schedule.requirements, plan, sessions)
     takes = max((step.ends for step in steps), default=0.0)
     minutes = schedule.minutes
     yield (
@@ -199,19 +205,23 @@ def _lines(
 
 
 def _devices(
-    needs: Sequence[DeviceRequirement], plan: TestPlan, sessions: Sequence[Lasting]
+    requirements: Sequence[DeviceRequirement],
+    plan: TestPlan,
+    sessions: Sequence[Lasting],
 ) -> Iterator[str]:
     tests = Counter(
         chain.from_iterable(plan.groups[group].needs for group, _ in plan.tests)
     )
     lines: dict[str, list[int]] = defaultdict(list)
-    for number, need in enumerate(needs):
-        request = need.request
+    for number, requirement in enumerate(requirements):
+        request = requirement.request
         more = f" {request.device_identifier}" if request.device_identifier else ""
-        lines[f"{request.platform} {request.type}{more} ({need.share})"].append(number)
+        lines[f"{request.platform} {request.type}{more} ({requirement.share})"].append(
+            number
+        )
 
     for line, numbers in lines.items():
-        of_line = [session for session in sessions if session.need in numbers]
+        of_line = [session for session in sessions if session.requirement in numbers]
         minutes = sum(session.ends - session.begins for session in of_line) / _MINUTE
         yield (
             f"{line}: {counted(sum(tests[number] for number in numbers), 'test')}, "
@@ -253,10 +263,12 @@ def sessions_of(
     return sessions
 
 
-def _room(need: DeviceRequirement, step: Step) -> float:
+def _room(requirement: DeviceRequirement, step: Step) -> float:
     """Return the maximum seconds that a device may have been ready to be used for a test."""
-    longest = _MINUTE * (need.request.max_duration_minutes or DURATION_MAX_MINUTES)
-    return longest - max(float(_MINUTE * need.minutes), step.ends - step.begins)
+    longest = _MINUTE * (
+        requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
+    )
+    return longest - max(float(_MINUTE * requirement.minutes), step.ends - step.begins)
 
 
 def at_once(sessions: Sequence[Lasting]) -> int:
@@ -265,9 +277,9 @@ def at_once(sessions: Sequence[Lasting]) -> int:
     return max(accumulate(change for _, change in changes), default=0)
 
 
-def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield needs with their occurrence numbers, so that duplicates differ."""
+def _counted(requirements: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield requirements with their occurrence numbers, so that duplicates differ."""
     seen = Counter[int]()
-    for need in needs:
-        yield need, seen[need]
-        seen[need] += 1
+    for requirement in requirements:
+        yield requirement, seen[requirement]
+        seen[requirement] += 1

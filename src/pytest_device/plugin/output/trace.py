@@ -23,7 +23,7 @@ from pytest_device.plugin.output.recording import (
 )
 from pytest_device.plugin.output.terminal import EXPLANATION
 from pytest_device.plugin.selection import requests_device
-from pytest_device.plugin.state import FAILED, needs_of
+from pytest_device.plugin.state import FAILED, requirements_of
 from pytest_device.spec import SessionType
 from pytest_device.trace.playwright import (
     ARCHIVE,
@@ -157,7 +157,9 @@ class DeviceTraces:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
         """Begin an attempt."""
-        if self._settings.trace != "off" and (needs_of(item) or requests_device(item)):
+        if self._settings.trace != "off" and (
+            requirements_of(item) or requests_device(item)
+        ):
             self._begin(item)
         with self._recorder.step("Set up", method="hook", stack=()):
             yield
@@ -245,8 +247,11 @@ class DeviceTraces:
             return
 
         devices = [
-            ("device", f"{name} {need.request.platform} {need.request.type}".strip())
-            for name, need in needs_of(item).items()
+            (
+                "device",
+                f"{name} {requirement.request.platform} {requirement.request.type}".strip(),
+            )
+            for name, requirement in requirements_of(item).items()
         ]
 
         try:
@@ -337,8 +342,11 @@ class DeviceTraces:
 
     def _has_own_driver(self, item: pytest.Item) -> bool:
         """Return whether a test has an Appium device, but no command of it was recorded."""
-        needs = needs_of(item).values()
-        if not any(need.request.type == SessionType.APPIUM for need in needs):
+        requirements = requirements_of(item).values()
+        if not any(
+            requirement.request.type == SessionType.APPIUM
+            for requirement in requirements
+        ):
             return False
         actions = item.stash[RECORDING].actions
         return _has_device(actions) and not any(action.device for action in actions)

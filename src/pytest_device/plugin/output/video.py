@@ -23,7 +23,7 @@ from pytest_device.plugin.output.artifacts import (
     not_saved,
     root_of,
 )
-from pytest_device.plugin.state import DRIVERS, USES, needs_of
+from pytest_device.plugin.state import DRIVERS, USES, requirements_of
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -119,7 +119,7 @@ def _started(item: pytest.Item) -> Mapping[str, Callable[[], bytes]]:
             recordings[name] = partial(_stop_client, use.client)
 
     clients = {name for name, use in uses.items() if use.client}
-    others = set(needs_of(item)) - clients - set(drivers)
+    others = set(requirements_of(item)) - clients - set(drivers)
     if others:
         _logger.warning(_NO_CLIENT, ", ".join(filter(None, sorted(others))) or "device")
 

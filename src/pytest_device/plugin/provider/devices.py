@@ -42,9 +42,9 @@ from pytest_device.plugin.state import (
     USES,
     WAITED,
     Use,
-    needs_of,
     note_session,
     providing,
+    requirements_of,
 )
 from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
@@ -168,26 +168,31 @@ class Devices:
         prepare_sign_in(item, self.settings)
 
         plan = self._plan
-        if not plan or plan.item is not item or not plan.needs or defaults != {}:
+        if not plan or plan.item is not item or not plan.requirements or defaults != {}:
             plan = self._requirements.plan(
                 item, self._requirements.of(item, defaults), self._lookahead
             )
 
         if check:
-            check(item, plan.needs)
+            check(item, plan.requirements)
 
         if defaults:
-            needs = plan.needs.values()
+            requirements = plan.requirements.values()
             self._pool.release(
-                [], lambda need: not self._requirements.is_outdated(need, needs)
+                [],
+                lambda requirement: (
+                    not self._requirements.is_outdated(requirement, requirements)
+                ),
             )
 
         self._prefetch(plan, policy)
-        if self.held_drivers.held and self.held_drivers.share(item, plan.timed_needs):
+        if self.held_drivers.held and self.held_drivers.share(
+            item, plan.timed_requirements
+        ):
             return self.sessions(item)
 
-        acquired = self._acquire(item, plan.timed_needs, policy)
-        item.stash[ACQUIRED] = dict(zip(plan.needs, acquired, strict=True))
+        acquired = self._acquire(item, plan.timed_requirements, policy)
+        item.stash[ACQUIRED] = dict(zip(plan.requirements, acquired, strict=True))
         for session in acquired:
             if session.assignment.is_new:
                 self._note_start(session)
@@ -200,29 +205,31 @@ class Devices:
     def resume(self, item: pytest.Item) -> None:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
         plan = self._plan
-        if plan and plan.item is item and plan.needs:
-            timed_needs = plan.timed_needs
+        if plan and plan.item is item and plan.requirements:
+            timed_requirements = plan.timed_requirements
         else:  # it has none, or requested them in an earlier attempt at the test
-            timed_needs = self._requirements.with_test_minutes(
-                item, needs_of(item).values()
+            timed_requirements = self._requirements.with_test_minutes(
+                item, requirements_of(item).values()
             )
 
-        self.held_drivers.resume(item, timed_needs)
+        self.held_drivers.resume(item, timed_requirements)
 
         if plan and sessions_of(item):
             self._prefetch(plan, self.policy())
 
     def look_ahead(self, item: pytest.Item) -> None:
         """Boot devices of later tests during a test; a test with a device does so when it acquires its own."""
-        self._plan = self._requirements.plan(item, needs_of(item), self._lookahead)
-        if not self._plan.needs:
+        self._plan = self._requirements.plan(
+            item, requirements_of(item), self._lookahead
+        )
+        if not self._plan.requirements:
             self._prefetch(self._plan, self.policy())
 
     def _prefetch(self, plan: Plan, policy: WaitPolicy) -> None:
         if not plan.ahead:
             return
         with suppress(DeviceError):  # raised again when the test acquires the session
-            self._pool.prefetch(plan.timed_needs, policy)
+            self._pool.prefetch(plan.timed_requirements, policy)
             self._pool.prefetch(plan.ahead, self.policy())
 
     @contextmanager
@@ -236,9 +243,11 @@ class Devices:
 
         with providing(item), timer_paused(item):
             self._refuse_fork(item)
-            need = self._requirements.unshared(item, arguments)
+            requirement = self._requirements.unshared(item, arguments)
             (leased,) = self._acquire(
-                item, self._requirements.with_test_minutes(item, [need]), self.policy()
+                item,
+                self._requirements.with_test_minutes(item, [requirement]),
+                self.policy(),
             )
 
         try:
@@ -362,21 +371,24 @@ class Devices:
         self, released: Sessions, nextitem: pytest.Item | None, *, is_repeated: bool
     ) -> None:
         """Give released sessions back to the pool, which stops those that no later test needs."""
-        repeated_needs: list[DeviceRequirement] = []
+        repeated_requirements: list[DeviceRequirement] = []
         if is_repeated:
-            repeated_needs = [session.requirement for session in released.values()]
+            repeated_requirements = [
+                session.requirement for session in released.values()
+            ]
 
         kept: Counter[DeviceRequirement] = Counter()
 
-        def is_needed(need: DeviceRequirement) -> bool:
+        def is_needed(requirement: DeviceRequirement) -> bool:
             needed = max(
-                self._needed_at_once(need, nextitem), repeated_needs.count(need)
+                self._needed_at_once(requirement, nextitem),
+                repeated_requirements.count(requirement),
             )
             if not needed:
                 return False
 
-            kept[need] += 1
-            return kept[need] <= needed
+            kept[requirement] += 1
+            return kept[requirement] <= needed
 
         self._pool.release(released.values(), is_needed)
 
@@ -399,9 +411,11 @@ class Devices:
             if name not in uses or session.assignment.is_unusable:
                 continue
 
-            need = session.requirement
-            stays_warm = self.warm is not None and self.warm.may_stay(need)
-            is_left = stays_warm or is_repeated or self._needed_at_once(need, nextitem)
+            requirement = session.requirement
+            stays_warm = self.warm is not None and self.warm.may_stay(requirement)
+            is_left = (
+                stays_warm or is_repeated or self._needed_at_once(requirement, nextitem)
+            )
             if is_left and not self._cleanup.reset(session.session, uses[name]):
                 self._pool.mark_unusable([session])
 
@@ -449,18 +463,18 @@ class Devices:
     def _acquire(
         self,
         item: pytest.Item,
-        needs: Sequence[DeviceRequirement],
+        requirements: Sequence[DeviceRequirement],
         policy: WaitPolicy,
     ) -> list[DeviceSession]:
         since = time.monotonic()
         try:
-            acquired = self._pool.acquire(needs, policy, user=item)
+            acquired = self._pool.acquire(requirements, policy, user=item)
         except DeviceError as error:
-            note_defaults(error, needs)
+            note_defaults(error, requirements)
 
-            for need in needs:
+            for requirement in requirements:
                 self.permits.note_affected_test(
-                    key_of(need.request, need.attach or None), item.nodeid
+                    key_of(requirement.request, requirement.attach or None), item.nodeid
                 )
 
             raise
@@ -487,11 +501,11 @@ class Devices:
             )
 
     def _needed_at_once(
-        self, need: DeviceRequirement, nextitem: pytest.Item | None
+        self, requirement: DeviceRequirement, nextitem: pytest.Item | None
     ) -> float:
         """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
         return self._lookahead.needed_at_once(
-            self._requirements.planned(need), nextitem
+            self._requirements.planned(requirement), nextitem
         )
 
     def _new_pool(self) -> Pool:
@@ -682,10 +696,10 @@ class Cleanup:
 
 @dataclass(slots=True, eq=False)
 class _HeldDriver:
-    """The resources that a wider-scoped fixture holds; ``needs`` are those of all its tests."""
+    """The resources that a wider-scoped fixture holds; ``requirements`` are those of all its tests."""
 
     fixture: str
-    needs: "Mapping[str, DeviceRequirement]"
+    requirements: "Mapping[str, DeviceRequirement]"
     sessions: Sessions
     drivers: "Mapping[str, WebDriver]"
     is_broken: bool = False
@@ -693,14 +707,16 @@ class _HeldDriver:
     is_kept: bool = False
     """Whether a test failed whose device is to be left running."""
 
-    def serves(self, needs: "Sequence[DeviceRequirement]") -> bool:
-        """Return whether it can serve another test; ``needs`` include the time that the test takes."""
+    def serves(self, requirements: "Sequence[DeviceRequirement]") -> bool:
+        """Return whether it can serve another test; ``requirements`` include the time that the test takes."""
         if self.is_broken or self.is_kept:
             return False
 
         return all(
-            is_good(session, need.minutes) and not session.check_alive()
-            for session, need in zip(self.sessions.values(), needs, strict=True)
+            is_good(session, requirement.minutes) and not session.check_alive()
+            for session, requirement in zip(
+                self.sessions.values(), requirements, strict=True
+            )
         )
 
 
@@ -738,7 +754,7 @@ class HeldDrivers:
         self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]"
     ) -> Generator[None]:
         """Hold the sessions of a test during the block, for all tests with its requirements."""
-        driver = _HeldDriver(fixture, needs_of(item), sessions_of(item), drivers)
+        driver = _HeldDriver(fixture, requirements_of(item), sessions_of(item), drivers)
         self.held.append(driver)
         try:
             yield
@@ -750,7 +766,7 @@ class HeldDrivers:
                 self._keep(driver.sessions)
 
     def resume(
-        self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]"
+        self, item: pytest.Item, timed_requirements: "Sequence[DeviceRequirement]"
     ) -> None:
         """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
 
@@ -758,14 +774,18 @@ class HeldDrivers:
         """
         for fixture in SCOPED_DRIVERS.keys() & set(getattr(item, "fixturenames", ())):
             driver = next((held for held in self.held if held.fixture == fixture), None)
-            if driver and driver.needs == needs_of(item) and driver.serves(timed_needs):
+            if (
+                driver
+                and driver.requirements == requirements_of(item)
+                and driver.serves(timed_requirements)
+            ):
                 self._give(driver, item)
             else:  # includes a failed setup, whose error pytest would raise again
                 test: Any = item
                 test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
 
     def share(
-        self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]"
+        self, item: pytest.Item, timed_requirements: "Sequence[DeviceRequirement]"
     ) -> bool:
         """Give a test without a driver the held device that others of its scope share, if any."""
         fixtures = getattr(item, "fixturenames", ())
@@ -773,7 +793,9 @@ class HeldDrivers:
             return False
 
         for driver in self.held:
-            if driver.needs == needs_of(item) and driver.serves(timed_needs):
+            if driver.requirements == requirements_of(item) and driver.serves(
+                timed_requirements
+            ):
                 self._give(driver, item)
                 return True
 

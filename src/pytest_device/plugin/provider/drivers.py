@@ -163,7 +163,7 @@ def _note_cloud_scripts(driver: "WebDriver", note: Callable[[str], None]) -> Non
 
 
 def check_early(
-    devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]"
+    devices: Devices, item: pytest.Item, requirements: "Mapping[str, DeviceRequirement]"
 ) -> None:
     """Raise an error for a test's drivers that cannot start, if their options are known before its sessions.
 
@@ -171,21 +171,26 @@ def check_early(
     count as in progress until they start: a worker whose drivers are refused waits for their result.
     """
     values: Mapping[str, Any] = getattr(item, "funcargs", {})
-    with_options: Mapping[str, DeviceRequirement] = needs if _OPTIONS in values else {}
+    with_options: Mapping[str, DeviceRequirement] = (
+        requirements if _OPTIONS in values else {}
+    )
     keys: set[str] = set()
-    for name, need in with_options.items():
-        own_options = _options_of(name, needs, values[_OPTIONS])
+    for name, requirement in with_options.items():
+        own_options = _options_of(name, requirements, values[_OPTIONS])
         check_options(
             _with_app(
-                item, own_options, need.request, need.request.application_archive_url
+                item,
+                own_options,
+                requirement.request,
+                requirement.request.application_archive_url,
             ),
-            need.request,
+            requirement.request,
         )
 
         if devices.settings.local:
-            check_local_app(own_options, need.request)
+            check_local_app(own_options, requirement.request)
 
-        keys.add(key_of(need.request, capabilities_of(own_options)))
+        keys.add(key_of(requirement.request, capabilities_of(own_options)))
 
     item.stash[STARTS] = dict(devices.permits.begin(keys, devices.patience_seconds()))
     # It may start some later, or none.

@@ -25,7 +25,7 @@ from pytest_device.notifications.shade import AndroidShade, IosCenter
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.project import vendor_profile
 from pytest_device.plugin.provider.reach import SIMULATED
-from pytest_device.plugin.state import needs_of, single_value
+from pytest_device.plugin.state import requirements_of, single_value
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
@@ -106,11 +106,13 @@ def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCen
         **settings,
     }
 
-    if "platform" not in arguments and needs_of(item):
-        need = single_value(
-            needs_of(item), "device_notifications", "device_notification_settings"
+    if "platform" not in arguments and requirements_of(item):
+        requirement = single_value(
+            requirements_of(item),
+            "device_notifications",
+            "device_notification_settings",
         )
-        arguments["platform"] = str(need.request.platform)
+        arguments["platform"] = str(requirement.request.platform)
 
     missing = [
         name

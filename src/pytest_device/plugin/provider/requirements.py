@@ -10,16 +10,16 @@ import pytest
 
 from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
 from pytest_device.options import Options
-from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
+from pytest_device.plugin.markers import Names, devices_of, platforms_of, requirement_of
 from pytest_device.plugin.provider.reach import waits_for_tunnel
 from pytest_device.plugin.provider.sign_in import waits_for_sign_in
 from pytest_device.plugin.state import (
     ARGUMENTS,
     FAILED,
-    NEEDS,
     NOT_REMAINING,
+    REQUIREMENTS,
     is_unshared,
-    needs_of,
+    requirements_of,
 )
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.history import History
@@ -39,37 +39,37 @@ _COMPLETING_FIXTURES: Final = ("device_request_defaults", "device_wait_policy")
 
 
 class Plan(NamedTuple):
-    """A test's needs by device name, and those of later tests that should boot now."""
+    """A test's requirements by device name, and those of later tests that should boot now."""
 
     item: pytest.Item
-    needs: Mapping[str, DeviceRequirement]
-    timed_needs: Sequence[DeviceRequirement]
-    """The same needs, for sessions that last as long as the test is known to take."""
+    requirements: Mapping[str, DeviceRequirement]
+    timed_requirements: Sequence[DeviceRequirement]
+    """The same requirements, for sessions that last as long as the test is known to take."""
     ahead: Sequence[DeviceRequirement]
 
 
 class Requirements:
-    """The needs of a process's tests."""
+    """The requirements of a process's tests."""
 
     def __init__(self, settings: Settings, names: Names, history: History) -> None:
         self._settings = settings
         self._names = names
         self._history = history
         self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
-        """The original of each need that fixtures changed."""
+        """The original of each requirement that fixtures changed."""
 
     def of(
         self, item: pytest.Item, defaults: Mapping[str, Any]
     ) -> dict[str, DeviceRequirement]:
-        """Return a test's needs at run time, with the additions of the suite's fixtures; raises ConfigError."""
-        planned = item.stash.get(NEEDS, None)
+        """Return a test's requirements at run time, with the additions of the suite's fixtures; raises ConfigError."""
+        planned = item.stash.get(REQUIREMENTS, None)
         if planned is None:  # requested at run time, with getfixturevalue
             item.stash[ARGUMENTS] = devices_of(item, self._settings)
             planned = {
-                name: need_of(item, arguments, self._settings, self._names)
+                name: requirement_of(item, arguments, self._settings, self._names)
                 for name, arguments in item.stash[ARGUMENTS].items()
             }
-            item.stash[NEEDS] = planned
+            item.stash[REQUIREMENTS] = planned
             item.stash[NOT_REMAINING] = True
 
         # A suite's fixture may return anything.
@@ -88,24 +88,24 @@ class Requirements:
             )
 
         arguments = item.stash[ARGUMENTS]
-        needs = {
-            name: need_of(
+        requirements = {
+            name: requirement_of(
                 item,
                 arguments[name],
                 self._settings,
                 self._names,
-                _sized(need, defaults),
+                _sized(requirement, defaults),
             )
-            for name, need in planned.items()
+            for name, requirement in planned.items()
         }
-        self._planned |= {needs[name]: planned[name] for name in needs}
+        self._planned |= {requirements[name]: planned[name] for name in requirements}
 
-        return needs
+        return requirements
 
     def unshared(
         self, item: pytest.Item, arguments: Mapping[str, Any]
     ) -> DeviceRequirement:
-        """Return the need for an unshared session; raises ConfigError."""
+        """Return the requirement for an unshared session; raises ConfigError."""
         if wrong := sorted(set(SHARING).intersection(arguments)):
             raise ConfigError(
                 f"device_lease() sessions are never shared: remove {' and '.join(wrong)}"
@@ -121,28 +121,37 @@ class Requirements:
         if platforms:
             complete["platform"] = platforms[0]
 
-        return need_of(item, complete, self._settings, self._names)
+        return requirement_of(item, complete, self._settings, self._names)
 
-    def planned(self, need: DeviceRequirement) -> DeviceRequirement:
-        """Return a need as it was before fixtures changed it."""
-        return self._planned.get(need, need) if self._planned else need
+    def planned(self, requirement: DeviceRequirement) -> DeviceRequirement:
+        """Return a requirement as it was before fixtures changed it."""
+        return (
+            self._planned.get(requirement, requirement)
+            if self._planned
+            else requirement
+        )
 
     def is_outdated(
-        self, need: DeviceRequirement, needs: Collection[DeviceRequirement]
+        self,
+        requirement: DeviceRequirement,
+        requirements: Collection[DeviceRequirement],
     ) -> bool:
-        """Return whether an earlier test changed the same planned need differently, so that it will not occur again."""
-        originals = {self._planned[current] for current in needs}
-        return need not in needs and self._planned.get(need) in originals
+        """Return whether an earlier test changed the same planned requirement differently, so that it will not occur again."""
+        originals = {self._planned[current] for current in requirements}
+        return (
+            requirement not in requirements
+            and self._planned.get(requirement) in originals
+        )
 
     def plan(
         self,
         item: pytest.Item,
-        needs: Mapping[str, DeviceRequirement],
+        requirements: Mapping[str, DeviceRequirement],
         lookahead: "Lookahead",
     ) -> Plan:
-        """Return the needs to boot for a test, and during it for later ones."""
-        timed_needs = self.with_test_minutes(item, needs.values())
-        at_once = Counter(timed_needs)
+        """Return the requirements to boot devices for: those of a test, and during it for later ones."""
+        timed_requirements = self.with_test_minutes(item, requirements.values())
+        at_once = Counter(timed_requirements)
         for following in lookahead.upcoming(item):
             if not (
                 may_be_skipped(following)
@@ -151,49 +160,64 @@ class Requirements:
                 or waits_for_sign_in(following, self._settings)
             ):
                 at_once |= Counter(
-                    self.with_test_minutes(following, needs_of(following).values())
+                    self.with_test_minutes(
+                        following, requirements_of(following).values()
+                    )
                 )
 
         ahead: Sequence[DeviceRequirement] = ()
-        if len(at_once) > len(set(timed_needs)):
+        if len(at_once) > len(set(timed_requirements)):
             ahead = list(at_once.elements())
 
-        return Plan(item, needs, timed_needs, ahead)
+        return Plan(item, requirements, timed_requirements, ahead)
 
     def with_test_minutes(
-        self, item: pytest.Item, needs: Iterable[DeviceRequirement]
+        self, item: pytest.Item, requirements: Iterable[DeviceRequirement]
     ) -> list[DeviceRequirement]:
-        """Return needs whose sessions last at least as long as the test is known to take."""
+        """Return requirements whose sessions last at least as long as the test is known to take."""
         seconds = self._history.test_seconds(item.nodeid)
         if seconds is None:
-            return list(needs)
+            return list(requirements)
 
         limits = (
-            (need, need.request.max_duration_minutes or DURATION_MAX_MINUTES)
-            for need in needs
+            (
+                requirement,
+                requirement.request.max_duration_minutes or DURATION_MAX_MINUTES,
+            )
+            for requirement in requirements
         )
 
         return [
-            replace(need, minutes=needed_minutes(seconds, need.minutes, limit))
-            for need, limit in limits
+            replace(
+                requirement, minutes=needed_minutes(seconds, requirement.minutes, limit)
+            )
+            for requirement, limit in limits
         ]
 
 
-def _sized(need: DeviceRequirement, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a suite's defaults, preceded by the duration that was planned for a need."""
+def _sized(
+    requirement: DeviceRequirement, defaults: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return a suite's defaults, preceded by the duration that was planned for a requirement."""
     name = "max_duration_minutes"
-    if name in need.defaults:
+    if name in requirement.defaults:
         return defaults
-    return {name: need.request.max_duration_minutes, **defaults}
+    return {name: requirement.request.max_duration_minutes, **defaults}
 
 
-def note_defaults(error: DeviceError, needs: Iterable[DeviceRequirement]) -> None:
+def note_defaults(
+    error: DeviceError, requirements: Iterable[DeviceRequirement]
+) -> None:
     """Add a note to a refusal that names a default limit, which says how to set the limit."""
     if not isinstance(error, InvalidRequestError):
         return
 
     refusal = error.detail.lower()
-    defaults = {name: need.request for need in needs for name in need.defaults}
+    defaults = {
+        name: requirement.request
+        for requirement in requirements
+        for name in requirement.defaults
+    }
     for name, request in defaults.items():
         value = getattr(request, name)
         if value is not None and _WORDS[name] in refusal:
@@ -214,9 +238,9 @@ class Lookahead(Protocol):
         ...
 
     def needed_at_once(
-        self, need: DeviceRequirement, nextitem: pytest.Item | None
+        self, requirement: DeviceRequirement, nextitem: pytest.Item | None
     ) -> float:
-        """Return the maximum number of sessions for a need that one of the later tests uses at once."""
+        """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
         ...
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
@@ -236,15 +260,17 @@ class WholeRun:
         self._items = items
         self.history = history
         self._prefetch = prefetch
-        needs = [needs_of(item) for item in items]
+        requirements = [requirements_of(item) for item in items]
         seconds = [history.test_seconds(item.nodeid) for item in items]
         self._left: dict[DeviceRequirement, Counter[int]] = defaultdict(Counter)
-        """Number of remaining tests, by need and by how often a test has it."""
-        for of_test in needs:
+        """Number of remaining tests, by requirement and by how often a test has it."""
+        for of_test in requirements:
             self._count(of_test, 1)
 
         self._places = {item: index for index, item in enumerate(items)}
-        self._begins = list(accumulate(map(_length, needs, seconds), initial=0.0))
+        self._begins = list(
+            accumulate(map(_length, requirements, seconds), initial=0.0)
+        )
         """When each test begins, not counting boots."""
         self._unknown = list(
             accumulate((duration is None for duration in seconds), initial=0)
@@ -253,25 +279,26 @@ class WholeRun:
         self._next_new = [len(items)] * len(items)
         """For each test, the next one whose devices differ from its predecessor's."""
         for index in range(len(items) - 2, -1, -1):
-            of_next = needs[index + 1]
-            is_new = of_next and of_next != needs[index]
+            of_next = requirements[index + 1]
+            is_new = of_next and of_next != requirements[index]
             self._next_new[index] = index + 1 if is_new else self._next_new[index + 1]
 
-    def _count(self, needs: Mapping[str, DeviceRequirement], sign: int) -> None:
-        for need, count in Counter(needs.values()).items():
-            self._left[need][count] += sign
+    def _count(self, requirements: Mapping[str, DeviceRequirement], sign: int) -> None:
+        for requirement, count in Counter(requirements.values()).items():
+            self._left[requirement][count] += sign
 
     def done(self, item: pytest.Item) -> None:
         if not item.stash.get(NOT_REMAINING, False):
             item.stash[NOT_REMAINING] = True
-            self._count(needs_of(item), -1)
+            self._count(requirements_of(item), -1)
 
     def needed_at_once(
-        self, need: DeviceRequirement, nextitem: pytest.Item | None
+        self, requirement: DeviceRequirement, nextitem: pytest.Item | None
     ) -> float:
         del nextitem
         return max(
-            (count for count, tests in self._left[need].items() if tests > 0), default=0
+            (count for count, tests in self._left[requirement].items() if tests > 0),
+            default=0,
         )
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
@@ -302,19 +329,19 @@ class WholeRun:
 
     def _boot(self, item: pytest.Item) -> float:
         boots = (
-            self.history.usual_boot(need.request.boot_key)
-            for need in needs_of(item).values()
+            self.history.usual_boot(requirement.request.boot_key)
+            for requirement in requirements_of(item).values()
         )
         return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)
 
 
 def _length(
-    needs: Mapping[str, DeviceRequirement], known_seconds: float | None
+    requirements: Mapping[str, DeviceRequirement], known_seconds: float | None
 ) -> float:
     """Return the seconds that a test probably takes, not counting boots."""
     if known_seconds is not None:
         return known_seconds
-    return TEST_SECONDS if needs else PLAIN_SECONDS
+    return TEST_SECONDS if requirements else PLAIN_SECONDS
 
 
 def may_be_skipped(item: pytest.Item) -> bool:

@@ -51,22 +51,22 @@ def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
 
 
 class RemainingNeeds:
-    """The needs of the tests that have not started."""
+    """The requirements of the tests that have not started."""
 
     def __init__(self, plan: TestPlan, nodeids: Sequence[str]) -> None:
         self._tests: dict[int, set[str]] = defaultdict(set)
-        self._needs: dict[str, tuple[int, ...]] = {}
+        self._requirements: dict[str, tuple[int, ...]] = {}
         for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True):
-            self._needs[nodeid] = plan.groups[group].needs
-            for need in self._needs[nodeid]:
-                self._tests[need].add(nodeid)
+            self._requirements[nodeid] = plan.groups[group].needs
+            for requirement in self._requirements[nodeid]:
+                self._tests[requirement].add(nodeid)
 
     def count_started(self, nodeid: str) -> list[int]:
-        """Count a test as started; return the needs that no other test has."""
+        """Count a test as started; return the requirements that no other test has."""
         over: list[int] = []
-        for need in set(self._needs.pop(nodeid, ())):
-            self._tests[need].discard(nodeid)
-            if not self._tests[need]:
-                over.append(need)
+        for requirement in set(self._requirements.pop(nodeid, ())):
+            self._tests[requirement].discard(nodeid)
+            if not self._tests[requirement]:
+                over.append(requirement)
 
         return over

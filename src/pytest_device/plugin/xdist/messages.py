@@ -94,7 +94,7 @@ class Assigned(NamedTuple):
 class Over(NamedTuple):
     """No remaining test needs these devices, which are numbered as in the plan."""
 
-    needs: tuple[int, ...]
+    requirements: tuple[int, ...]
 
 
 class Answered(NamedTuple):

@@ -14,8 +14,8 @@ from pytest_device.plugin.state import (
     PROBLEMS,
     history_of,
     is_unshared,
-    need_counts,
-    needs_of,
+    requirement_counts,
+    requirements_of,
 )
 from pytest_device.plugin.xdist import messages
 from pytest_device.plugin.xdist.channel import (
@@ -79,16 +79,16 @@ class WorkerLink:
     def lookahead(
         self,
         items: Sequence[pytest.Item],
-        needs: Mapping["DeviceRequirement", int],
+        requirements: Mapping["DeviceRequirement", int],
         settings: "Settings",
         on_interrupt: Callable[[], None],
     ) -> "WorkerLookahead":
-        """Return the lookahead of this worker; ``needs`` are numbered as in the plan.
+        """Return the lookahead of this worker; ``requirements`` are numbered as in the plan.
 
         ``on_interrupt`` is called when a signal ends the run, in the thread that reads the channel.
         """
         lookahead = WorkerLookahead(
-            items, self._channel, needs, history_of(self._config), settings
+            items, self._channel, requirements, history_of(self._config), settings
         )
 
         def receive(data: bytes) -> None:
@@ -121,9 +121,9 @@ def _add_problem(config: pytest.Config, problem: str) -> None:
 
 
 class WorkerLookahead:
-    """The tests that the coordinator assigns; ``needs`` are numbered as in its plan.
+    """The tests that the coordinator assigns; ``requirements`` are numbered as in its plan.
 
-    If the user chose how to distribute tests, the coordinator only sends which needs are over: the worker then keeps
+    If the user chose how to distribute tests, the coordinator only sends which requirements are over: the worker then keeps
     sessions for other tests, unless the number of sessions is limited, when it does not keep them for possible tests.
     """
 
@@ -131,12 +131,12 @@ class WorkerLookahead:
         self,
         items: Sequence[pytest.Item],
         channel: Channel,
-        needs: Mapping["DeviceRequirement", int],
+        requirements: Mapping["DeviceRequirement", int],
         history: "History",
         settings: "Settings",
     ) -> None:
         self._items = items
-        self._needs = needs
+        self._requirements = requirements
         self.history = history
         self._prefetch = settings.prefetch
         self._is_limited = settings.most_devices < inf
@@ -151,10 +151,10 @@ class WorkerLookahead:
         with self._lock:
             self._pending = [*(self._pending or ()), *tests]
 
-    def end(self, needs: Sequence[int]) -> None:
+    def end(self, requirements: Sequence[int]) -> None:
         """Note the devices that no remaining test needs."""
         with self._lock:
-            self._over |= set(needs)
+            self._over |= set(requirements)
 
     def _following(self) -> list[pytest.Item]:
         with self._lock:
@@ -170,33 +170,34 @@ class WorkerLookahead:
                 ]
 
     def needed_at_once(
-        self, need: "DeviceRequirement", nextitem: pytest.Item | None
+        self, requirement: "DeviceRequirement", nextitem: pytest.Item | None
     ) -> float:
-        """Return the number for pending tests; without assignments, use the next test and the needs that are over."""
+        """Return the number for pending tests; without assignments, use the next test and the requirements that are over."""
         if self._pending is not None:
             return max(
-                (need_counts(item)[need] for item in self._following()), default=0
+                (requirement_counts(item)[requirement] for item in self._following()),
+                default=0,
             )
 
         if nextitem is None:
             return 0
 
         if (
-            need.sharing_key == Share.RUN
+            requirement.sharing_key == Share.RUN
             and not self._is_limited
-            and self._needs.get(need) not in self._over
+            and self._requirements.get(requirement) not in self._over
         ):
             return inf
 
-        return need_counts(nextitem)[need]
+        return requirement_counts(nextitem)[requirement]
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next pending test with other devices."""
-        own_needs = needs_of(item)
+        own_requirements = requirements_of(item)
         others: list[pytest.Item] = []
         for later in self._following():
-            needs = needs_of(later)
-            if later is not item and needs and needs != own_needs:
+            requirements = requirements_of(later)
+            if later is not item and requirements and requirements != own_requirements:
                 others.append(later)
 
         if others and not is_unshared(others[0]):
