@@ -74,11 +74,11 @@ CREATED: Final = (
 REQUEST: Final = SessionRequest.from_arguments(
     app_id=APP_ID, platform="android", type="appium"
 )
-IMPATIENT: Final = replace(DETACHED, least_create_seconds=0.2)
+IMPATIENT: Final = replace(DETACHED, min_create_seconds=0.2)
 GIVES_UP: Final = 0.2
 either_way = pytest.mark.parametrize(
     "config",
-    [IMPATIENT, replace(IN_THE_RUN, least_create_seconds=0.2)],
+    [IMPATIENT, replace(IN_THE_RUN, min_create_seconds=0.2)],
     ids=["with a reaper", "without"],
 )
 
@@ -325,7 +325,7 @@ def test_without_a_reaper_the_end_of_the_run_waits_and_says_that_nobody_does_aft
     service: FaultyService, tmp_path: Path
 ) -> None:
     service.add_fault("create", "delay", seconds=4)
-    config = replace(IN_THE_RUN, least_create_seconds=0.2, late_seconds=0.2)
+    config = replace(IN_THE_RUN, min_create_seconds=0.2, late_seconds=0.2)
     client = reaper_client_at(service, tmp_path, config)
     with pytest.raises(CreateDelayedError):
         client.create(request_at(service), timeout_seconds=GIVES_UP)

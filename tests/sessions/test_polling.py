@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from pytest_device.sessions.polling import FEWEST_BOOTS, schedule_of
+from pytest_device.sessions.polling import MIN_BOOTS, schedule_of
 
 BASE = 5.0
 
@@ -42,7 +42,7 @@ def cost(
 
 @pytest.mark.parametrize(
     "past",
-    [[], [60.0], lognormal(FEWEST_BOOTS - 1), [-1.0, math.nan, math.inf, 1e300] * 9],
+    [[], [60.0], lognormal(MIN_BOOTS - 1), [-1.0, math.nan, math.inf, 1e300] * 9],
 )
 def test_with_few_boots_the_pause_is_the_fixed_one(past: list[float]) -> None:
     assert looks(past, 100) == looks([], 100)

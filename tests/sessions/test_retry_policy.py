@@ -5,8 +5,8 @@ import json
 import pytest
 
 from pytest_device.sessions.retry_policy import (
-    PAUSE_MOST_SECONDS,
-    RETRY_AFTER_MOST_SECONDS,
+    MAX_PAUSE_SECONDS,
+    MAX_RETRY_AFTER_SECONDS,
     created_nothing,
     has_no_capacity,
     is_temporary_status,
@@ -42,7 +42,7 @@ def test_pauses_grow_and_respect_retry_after_up_to_a_limit(
 
 
 def test_after_days_a_stop_is_retried_as_often_as_after_a_minute() -> None:
-    assert pause_after(100_000) == PAUSE_MOST_SECONDS
+    assert pause_after(100_000) == MAX_PAUSE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_a_refusal_that_contains_a_session_has_created_it() -> None:
         ("120", 120.0),
         (" 7 ", 7.0),
         ("1.5", 1.5),
-        ("9" * 300, RETRY_AFTER_MOST_SECONDS),
+        ("9" * 300, MAX_RETRY_AFTER_SECONDS),
         ("Fri, 15 Jan 2027 08:01:30 GMT", 90.0),
         ("Friday, 15-Jan-27 08:01:30 GMT", 90.0),
         ("Fri Jan 15 08:01:30 2027", 90.0),
         ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
-        ("Fri, 15 Jan 2100 08:00:00 GMT", RETRY_AFTER_MOST_SECONDS),
+        ("Fri, 15 Jan 2100 08:00:00 GMT", MAX_RETRY_AFTER_SECONDS),
     ],
 )
 def test_retry_after_can_be_seconds_or_a_date(value: str, seconds: float) -> None:

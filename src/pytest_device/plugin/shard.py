@@ -18,7 +18,7 @@ SHARD_LINE: Final = pytest.StashKey[str]()
 UNKNOWN_WITH_DEVICE: Final = 10_000
 """Milliseconds if no duration is known at all: only the ratio to UNKNOWN_WITHOUT and to a boot matters then."""
 UNKNOWN_WITHOUT: Final = 1_000
-_LONGEST_SECONDS: Final = 86_400.0
+_MAX_SECONDS: Final = 86_400.0
 _INCOMPATIBLE_OPTIONS: Final = {
     "lf": "--lf, which selects different tests on each machine",
     "stepwise": "--stepwise, which selects different tests on each machine",
@@ -104,7 +104,7 @@ def read_durations(path: Path) -> Mapping[str, int]:
     return {
         nodeid: round(seconds * 1000)
         for nodeid, seconds in durations.items()
-        if isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_SECONDS
+        if isinstance(seconds, int | float) and 0 <= seconds < _MAX_SECONDS
     }
 
 

@@ -11,7 +11,7 @@ from pytest_device.report.lines import Incident, group_incidents
 from pytest_device.report.test_result import FAILED, TestResult
 from pytest_device.verdict import Verdict
 
-MOST_ANNOTATIONS: Final = 10
+MAX_ANNOTATIONS: Final = 10
 """GitHub shows that many errors of a step, and as many warnings, and drops the others without a word."""
 _MAX_TITLE: Final = 200
 _MAX_MESSAGE: Final = 4000
@@ -75,11 +75,11 @@ def annotations(
 
 
 def _limited(all_annotations: Sequence[Annotation]) -> Iterator[Annotation]:
-    if len(all_annotations) <= MOST_ANNOTATIONS:
+    if len(all_annotations) <= MAX_ANNOTATIONS:
         yield from all_annotations
         return
 
-    shown = MOST_ANNOTATIONS - 1
+    shown = MAX_ANNOTATIONS - 1
     yield from all_annotations[:shown]
     level = all_annotations[0].level
     more = counted(len(all_annotations) - shown, f"more {level}")

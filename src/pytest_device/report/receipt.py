@@ -42,7 +42,7 @@ from pytest_device.sessions.states import (
     is_left_by_all,
 )
 
-MOST_LISTED: Final = 10
+MAX_LISTED: Final = 10
 """Maximum number of listed items of one kind: more would push the test results off the screen."""
 _SHOWN_SECONDS: Final = 1.0
 """Minimum queue time to show: shorter times are single lock attempts, not waits."""
@@ -387,7 +387,7 @@ def _of_events(events: Sequence[Event]) -> Iterator[Line]:
 
 def listed(lines: Sequence[str], color: str) -> Iterator[Line]:
     """Yield the first lines of one kind, and how many there are more."""
-    for text in lines[:MOST_LISTED]:
+    for text in lines[:MAX_LISTED]:
         yield Line(text, color)
-    if len(lines) > MOST_LISTED:
-        yield Line(f"and {len(lines) - MOST_LISTED} more", color)
+    if len(lines) > MAX_LISTED:
+        yield Line(f"and {len(lines) - MAX_LISTED} more", color)

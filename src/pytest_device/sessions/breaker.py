@@ -53,7 +53,7 @@ OUTAGE_PAUSES: Final = (3, 6)
 30 s by default): a deployment takes longer than a retried call, but rarely a minute."""
 OUTAGE_PROBE: Final = 12
 """Pause after the last failure, in such intervals (60 s by default): a probe usually costs nothing."""
-FEWEST_IN_A_ROW: Final = 2
+MIN_FAILURES: Final = 2
 """A single failure may concern one session only; a run that does not retry starts has not seen a second one."""
 
 _GATEWAY_ERRORS: Final = frozenset({502, 503, 504})
@@ -244,7 +244,7 @@ class LocalBreaker:
         *,
         interval_seconds: float = POLL_INTERVAL_SECONDS,
     ) -> None:
-        self._limit = max(limit, FEWEST_IN_A_ROW)
+        self._limit = max(limit, MIN_FAILURES)
         self._clock = clock
         self._outage = _OutageCircuit(
             len(OUTAGE_PAUSES) + 1,

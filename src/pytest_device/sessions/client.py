@@ -424,7 +424,7 @@ def _is_soon(error: ServiceError) -> bool:
     """Return whether to retry here; a long ``Retry-After`` is left to the caller."""
     return (
         is_temporary(error)
-        and retry_after_of(error) <= retry_policy.GET_PAUSE_MOST_SECONDS
+        and retry_after_of(error) <= retry_policy.MAX_GET_PAUSE_SECONDS
     )
 
 

@@ -16,7 +16,7 @@ class CompressionError(ValueError):
         self.part = part
 
 
-def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
+def unpacked(body: bytes, encoding: str, max_bytes: int) -> bytes:
     """Return the decoded body according to its ``Content-Encoding``; raises CompressionError."""
     name = encoding.strip().lower()
     if name in _PLAIN:
@@ -34,13 +34,13 @@ def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
     for form in forms:
         unpacker = zlib.decompressobj(form)
         try:
-            found = unpacker.decompress(body, most_bytes + 1)
+            found = unpacker.decompress(body, max_bytes + 1)
         except zlib.error:
             continue
 
-        if len(found) > most_bytes:
+        if len(found) > max_bytes:
             raise CompressionError(
-                f"the decompressed response is larger than {most_bytes} bytes", found
+                f"the decompressed response is larger than {max_bytes} bytes", found
             )
 
         if not unpacker.eof:

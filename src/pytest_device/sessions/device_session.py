@@ -35,9 +35,9 @@ from pytest_device.sessions.breaker import (
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.lifecycle import (
     CAPABILITIES_POLLS,
+    MAX_RETRY_AFTER_SECONDS,
     NEVER_THERE,
     NO_CAPABILITIES,
-    RETRY_AFTER_MOST_SECONDS,
     CapacityBackoff,
     CreateBackoff,
     WaitPolicy,
@@ -835,7 +835,7 @@ class _Attempt:
             ) from error
 
         until = self._config.clock() + min(
-            retry_after_of(error), RETRY_AFTER_MOST_SECONDS
+            retry_after_of(error), MAX_RETRY_AFTER_SECONDS
         )
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False

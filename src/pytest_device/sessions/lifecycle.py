@@ -40,7 +40,7 @@ SLICE_SECONDS: Final = 0.5
 On Windows, a signal doesn't interrupt the wait for a lock. Elsewhere, it interrupts no wait if the kernel gives it to
 another thread, as it does with half of the signals that follow another one within a millisecond.
 """
-RETRY_AFTER_MOST_SECONDS: Final = 300.0
+MAX_RETRY_AFTER_SECONDS: Final = 300.0
 """Maximum delay, whatever the service asks for: capacity returns when a session ends, which it cannot foresee."""
 
 CAPABILITIES_POLLS: Final = 3
@@ -51,9 +51,9 @@ NO_CAPABILITIES: Final = (
     "device_appium_options"
 )
 
-_LEAST_SECONDS: Final = 1.0
+_MIN_SECONDS: Final = 1.0
 """Minimum delay, unless polls are more frequent: ``Retry-After: 0`` is not an invitation to hammer the service."""
-_DOUBLED_AT_MOST: Final = 3
+_MAX_DOUBLINGS: Final = 3
 """Beyond eight poll intervals (40 s by default), a freed device would idle for longer than many sessions last."""
 _SPREAD: Final = 0.5
 """Clients that were refused together should not retry together, since most would be refused again."""
@@ -355,12 +355,12 @@ class CapacityBackoff:
         interval = self._policy.poll_interval_seconds
         if refusal.retry_after_seconds is None:
             return float(
-                interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)
+                interval * 2 ** min(self.refusals, _MAX_DOUBLINGS)
             ) * self._policy.spread(_SPREAD)
 
-        least = min(interval, _LEAST_SECONDS)
+        least = min(interval, _MIN_SECONDS)
         # Never earlier than the service asked.
         later = self._policy.spread(self._policy.jitter) + self._policy.jitter
         return min(
-            max(refusal.retry_after_seconds, least) * later, RETRY_AFTER_MOST_SECONDS
+            max(refusal.retry_after_seconds, least) * later, MAX_RETRY_AFTER_SECONDS
         )

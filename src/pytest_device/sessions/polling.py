@@ -12,16 +12,16 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
-MOST_BOOTS: Final = 50
+MAX_BOOTS: Final = 50
 """Maximum number of past boots to use: older ones weigh less than a fifth of the newest."""
-FEWEST_BOOTS: Final = 4
+MIN_BOOTS: Final = 4
 """Fewer boots do not show how much they vary: the interval stays fixed."""
-SHORTEST_DELAY: Final = 0.2
-LONGEST_DELAY: Final = 2.0
+MIN_DELAY: Final = 0.2
+MAX_DELAY: Final = 2.0
 """Multiples of the fixed interval: 1 to 10 s for 5 s. Shorter pauses could exceed a rate limit, which the document does
 not show; longer ones cost users more than the saved polls are worth."""
 
-_LONGEST_SECONDS: Final = 86_400.0
+_MAX_SECONDS: Final = 86_400.0
 """No session lasts a day: a longer boot was measured while someone set the clock."""
 _QUICKEST: Final = 0.05
 """Minimum boot time, as a share of the fixed interval: shorter boots are not worth a poll, and log(0) is infinite."""
@@ -57,12 +57,12 @@ def schedule_of(past_seconds: Sequence[float], base_seconds: float) -> Schedule:
     past = [
         max(seconds / base_seconds, _QUICKEST)
         for seconds in past_seconds
-        if 0 <= seconds < _LONGEST_SECONDS
+        if 0 <= seconds < _MAX_SECONDS
     ]
-    if len(past) < FEWEST_BOOTS:
+    if len(past) < MIN_BOOTS:
         return lambda _booting_seconds: base_seconds
 
-    plan = _plan_of(tuple(past[-MOST_BOOTS:]))
+    plan = _plan_of(tuple(past[-MAX_BOOTS:]))
     return lambda booting_seconds: (
         plan.delay(booting_seconds / base_seconds) * base_seconds
     )
@@ -81,8 +81,8 @@ class _Plan(NamedTuple):
 
         wanted = _between(self.times, self.polls, booting) + 1
         return min(
-            max(_between(self.polls, self.times, wanted) - booting, SHORTEST_DELAY),
-            LONGEST_DELAY,
+            max(_between(self.polls, self.times, wanted) - booting, MIN_DELAY),
+            MAX_DELAY,
         )
 
 
@@ -105,7 +105,7 @@ class _Cell(NamedTuple):
     def rate(self, cost: float) -> float:
         """Return the number of polls per fixed interval."""
         rate = math.sqrt(self.known * self.hazard / (2 * cost) + 1 - self.known)
-        return min(max(rate, 1 / LONGEST_DELAY), 1 / SHORTEST_DELAY)
+        return min(max(rate, 1 / MAX_DELAY), 1 / MIN_DELAY)
 
 
 @lru_cache(maxsize=32)

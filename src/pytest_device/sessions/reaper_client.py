@@ -55,7 +55,7 @@ from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
 """Seconds to wait for the response to a create call, unless the caller sets another limit."""
-LEAST_CREATE_SECONDS: Final = 5.0
+MIN_CREATE_SECONDS: Final = 5.0
 """Minimum seconds to wait for it, whatever limit is set: a session that is created later is paid for and not used."""
 PROGRESS_SECONDS: Final = 30.0
 """Seconds after which the wait for it is reported, again and again."""
@@ -85,7 +85,7 @@ class ReaperConfig:
     leaves_tombstones: bool = False
     """Leave stopped sessions in the ledger for the process that reconciles the run at its end."""
     stop_seconds: float = STOP_SECONDS
-    least_create_seconds: float = LEAST_CREATE_SECONDS
+    min_create_seconds: float = MIN_CREATE_SECONDS
     progress_seconds: float = PROGRESS_SECONDS
     late_seconds: float = LATE_SECONDS
     gone_seconds: float | None = GONE_SECONDS
@@ -343,7 +343,7 @@ class ReaperClient:
         """
         seconds = CREATE_SECONDS
         if timeout_seconds is not None:
-            seconds = max(timeout_seconds, self._config.least_create_seconds)
+            seconds = max(timeout_seconds, self._config.min_create_seconds)
         report = self._created(request, seconds)
         if isinstance(report, messages.NotSent):
             report = self._created_again(request, seconds, report.problem)

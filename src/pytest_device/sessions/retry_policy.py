@@ -14,12 +14,12 @@ ATTEMPTS: Final = 3
 outlast a dropped connection, and more would delay the error that a test waits for."""
 BACKOFF_SECONDS: Final = 0.5
 """Seconds before the second attempt; doubled for each further one."""
-PAUSE_MOST_SECONDS: Final = 15.0
+MAX_PAUSE_SECONDS: Final = 15.0
 """Maximum pause before a stop is retried, whatever the service asks for: a session is billed until it stops, usually by
 the minute, while a premature retry costs one call."""
-GET_PAUSE_MOST_SECONDS: Final = 5.0
+MAX_GET_PAUSE_SECONDS: Final = 5.0
 """Longest ``Retry-After`` that ``get`` itself waits for, equal to the poll interval: its caller has a time limit."""
-RETRY_AFTER_MOST_SECONDS: Final = 86_400.0
+MAX_RETRY_AFTER_SECONDS: Final = 86_400.0
 GONE_SECONDS: Final = 60.0
 """Seconds for which the service must return 404 before a session counts as gone: a deployment or a lagging replica
 recovers sooner."""
@@ -40,7 +40,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
 def pause_after(attempts: int, retry_after_seconds: float | None = None) -> float:
     """Return the seconds to wait after ``attempts`` attempts, at least as long as the last response asked for."""
     backoff = BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 10)
-    return min(max(backoff, retry_after_seconds or 0.0), PAUSE_MOST_SECONDS)
+    return min(max(backoff, retry_after_seconds or 0.0), MAX_PAUSE_SECONDS)
 
 
 def is_temporary_status(status: int) -> bool:
@@ -112,7 +112,7 @@ def retry_after(value: str | None, date: str | None, now: float) -> float | None
     if value is None:
         return None
     if _SECONDS.fullmatch(value.strip()):
-        return min(float(value), RETRY_AFTER_MOST_SECONDS)
+        return min(float(value), MAX_RETRY_AFTER_SECONDS)
 
     at = _unix_seconds(value)
     if at is None:
@@ -120,7 +120,7 @@ def retry_after(value: str | None, date: str | None, now: float) -> float | None
 
     there = _unix_seconds(date)
     return min(
-        max(0.0, at - (now if there is None else there)), RETRY_AFTER_MOST_SECONDS
+        max(0.0, at - (now if there is None else there)), MAX_RETRY_AFTER_SECONDS
     )
 
 

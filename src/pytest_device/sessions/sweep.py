@@ -26,7 +26,7 @@ from pytest_device.sessions.runs import (
 from pytest_device.sessions.states import TOMBSTONES, WITHOUT_ID, Phase
 from pytest_device.spec import TERMINAL, Status
 
-LEAST_SECONDS: Final = 1.0
+MIN_STOP_SECONDS: Final = 1.0
 """Minimum seconds for a stop, even if time is up."""
 POLL_SECONDS: Final = 0.05
 """Seconds between reads of the ledger while a reaper is still working."""
@@ -359,7 +359,7 @@ def stop_all(
 
     return [
         event
-        for event in reaper.close(max(timeout_seconds, LEAST_SECONDS))
+        for event in reaper.close(max(timeout_seconds, MIN_STOP_SECONDS))
         if isinstance(event, events.StopEvent)
     ]
 

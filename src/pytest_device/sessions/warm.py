@@ -43,7 +43,7 @@ from pytest_device.sessions.runs import keyed_digest, past_runs
 from pytest_device.sessions.states import Phase
 from pytest_device.spec import Share, Status
 
-LEAST_SECONDS: Final = 30.0
+MIN_SECONDS: Final = 30.0
 """Minimum remaining seconds: a session that could be used for less is stopped."""
 LIMITS: Final = frozenset({"max_duration_minutes", "max_idle_time_minutes"})
 """Not properties of the device: they are compared with the session's remaining time."""
@@ -236,7 +236,7 @@ class WarmStore:
             60.0 * idle_minutes,
             left_seconds - 60.0 * max(held.requirement.minutes, 1),
         )
-        if seconds < LEAST_SECONDS or held.check_alive():
+        if seconds < MIN_SECONDS or held.check_alive():
             return None
 
         digest = self._digest(held.requirement)

@@ -42,7 +42,7 @@ EXPLANATION: Final = "device_explanation"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
 _KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
 """Variables by which pytest detects CI services; some of these have a terminal and log everything written to it."""
-_MOST_DETAILS: Final = 5
+_MAX_DETAILS: Final = 5
 """More lines of details are collapsed in the log of a CI service."""
 
 
@@ -403,7 +403,7 @@ class Terminal:
     ) -> None:
         """Write the lines of the receipt; in CI, long details are collapsed, but never what is wrong."""
         details = [line for line in lines[1:] if line.color != "red"]
-        if self.section is None or len(details) <= _MOST_DETAILS:
+        if self.section is None or len(details) <= _MAX_DETAILS:
             _write_lines(reporter, lines)
             return
 

@@ -36,7 +36,7 @@ from pytest_device.sessions.reaper_client import (
 )
 from pytest_device.sessions.reporter import Net, Reporter
 from pytest_device.sessions.runs import OwnRun
-from pytest_device.sessions.sweep import LEAST_SECONDS, reconcile, stop_all, sweep
+from pytest_device.sessions.sweep import MIN_STOP_SECONDS, reconcile, stop_all, sweep
 from pytest_device.settings import Settings
 from pytest_device.spec import LONGEST_MINUTES, SessionType
 
@@ -504,7 +504,7 @@ class Sweeper:
 
     def notes(self, until: float) -> list[str]:
         """Return its notes; wait for its end until ``until`` on the monotonic clock."""
-        self._thread.join(max(LEAST_SECONDS, until - time.monotonic()))
+        self._thread.join(max(MIN_STOP_SECONDS, until - time.monotonic()))
         return self._notes
 
 

@@ -21,7 +21,7 @@ class _Timer(NamedTuple):
 
 _GRACE_SECONDS: Final = 1.0
 """Seconds that a driver's start has to end by itself when the test's time is over."""
-_LEAST_SECONDS: Final = 0.1
+_MIN_SECONDS: Final = 0.1
 _LIMIT: Final = pytest.StashKey[float]()
 """The limit of a timer that was paused."""
 _TIMER: Final = pytest.StashKey[_Timer]()
@@ -105,7 +105,7 @@ def start_limited(
     item.ihook.pytest_timeout_cancel_timer(item=item)
     _start(item, timer, left + _GRACE_SECONDS)
     try:
-        yield max(_LEAST_SECONDS, left)
+        yield max(_MIN_SECONDS, left)
     except (ControllerError, pytest.fail.Exception):
         if time.monotonic() < timer.until:
             raise

@@ -31,7 +31,7 @@ _SOON: Final = 4
 """How many claims these are, besides the first: several slots may become free at once."""
 _PAUSE_SECONDS: Final = (0.2, 0.6)
 """Range of pauses of the claim behind them; those of others grow with their place in the queue."""
-_LONGEST_PAUSE_SECONDS: Final = (0.8, 1.6)
+_MAX_PAUSE_SECONDS: Final = (0.8, 1.6)
 _PROBE_SECONDS: Final = (0.5, 1.0)
 _PROBE_BEHIND_SECONDS: Final = (2.0, 4.0)
 """Range of times after which a claim asks whether the processes that keep it waiting are alive, by locking their files,
@@ -168,7 +168,7 @@ class FileClaim(Claim):
         if not self.is_behind or self._place <= _SOON:
             return _pause(*_FIRST_PAUSE_SECONDS)
         pause = _pause(*_PAUSE_SECONDS) * self._place / _SOON
-        return min(pause, _pause(*_LONGEST_PAUSE_SECONDS))
+        return min(pause, _pause(*_MAX_PAUSE_SECONDS))
 
     def blocked_by(self) -> Blocker:
         return self._in_turn(self._blocked_by) or Blocker(("a suspended process",), 0)
