@@ -20,7 +20,7 @@ from pytest_device.options import Options
 from pytest_device.plugin.markers import (
     CI_RUN_VARIABLES,
     SINGLE,
-    Names,
+    SessionNaming,
     devices_of,
     requirement_of,
 )
@@ -85,7 +85,7 @@ def request_of(
 ) -> SessionRequest:
     ((name, arguments),) = devices_of(test, settings).items()
     assert name == SINGLE
-    return requirement_of(test, arguments, settings, Names(environ)).request
+    return requirement_of(test, arguments, settings, SessionNaming(environ)).request
 
 
 def outcome(

@@ -95,7 +95,7 @@ def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
     clock, recorder, kept = FakeClock(), RecordingReporter(), Deferred()
     relay = Relay(recorder, clock=clock)
 
-    with relay.aside(kept):
+    with relay.deferring(kept):
         relay.event(Created(OF))
         clock.sleep(2)
         relay.event(Ready(OF))
@@ -115,7 +115,7 @@ def test_one_thread_does_not_defer_the_events_of_another() -> None:
     recorder, kept = RecordingReporter(), Deferred()
     relay = Relay(recorder)
 
-    with relay.aside(kept):
+    with relay.deferring(kept):
         other = threading.Thread(target=relay.event, args=[Note("one")])
         other.start()
         other.join()

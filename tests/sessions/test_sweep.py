@@ -60,7 +60,7 @@ class Past:
         return run
 
     def sweep(self) -> SweepResult:
-        return sweep(self.state_dir, self.service, but="", timeout_seconds=5)
+        return sweep(self.state_dir, self.service, exclude="", timeout_seconds=5)
 
     def account(self, token: str) -> str:
         """Return what entries hold of a token."""
@@ -107,7 +107,7 @@ def test_the_sweep_leaves_live_runs_alone(past: Past) -> None:
 def test_the_sweeping_run_is_not_mistaken_for_an_earlier_one(past: Past) -> None:
     run = past.left(entry := past.entry())
 
-    sweep(past.state_dir, past.service, but=run.name, timeout_seconds=5)
+    sweep(past.state_dir, past.service, exclude=run.name, timeout_seconds=5)
 
     assert past.entries() == [entry]
 

@@ -384,7 +384,7 @@ def test_an_ended_warm_session_is_skipped_and_removed_by_the_sweep(
     runs.at.expire(session_id)
 
     assert runs.start().use(need) != session_id
-    sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
+    sweep(runs.state_dir, runs.service, exclude="", timeout_seconds=5)
 
     assert session_id not in [entry.session_id for entry in runs.entries()]
 
@@ -460,7 +460,7 @@ def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
     assert eventually(lambda: not reapers(str(tmp_path)))
     assert runs.entries() == []
     assert (
-        list(sweep(runs.state_dir, runs.service, but="", timeout_seconds=5).notes())
+        list(sweep(runs.state_dir, runs.service, exclude="", timeout_seconds=5).notes())
         == []
     )
 
@@ -576,7 +576,7 @@ def test_a_sweep_stops_an_expired_warm_session(
         )
     )
 
-    swept = sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
+    swept = sweep(runs.state_dir, runs.service, exclude="", timeout_seconds=5)
 
     assert runs.at.statuses() == [status]
     assert [session_id_of(event) for event in swept.stopped] == (
@@ -630,7 +630,7 @@ def test_an_expired_warm_session_is_swept_by_a_token_that_sees_it_only(
     runs.at.add_token("rotated")
 
     (note,) = sweep(
-        runs.state_dir, Endpoint(runs.at.url, "theirs"), but="", timeout_seconds=5
+        runs.state_dir, Endpoint(runs.at.url, "theirs"), exclude="", timeout_seconds=5
     ).notes()
 
     assert note.endswith(
@@ -638,7 +638,7 @@ def test_an_expired_warm_session_is_swept_by_a_token_that_sees_it_only(
     )
     assert runs.states() == [Phase.WARM]
     swept = sweep(
-        runs.state_dir, Endpoint(runs.at.url, "rotated"), but="", timeout_seconds=5
+        runs.state_dir, Endpoint(runs.at.url, "rotated"), exclude="", timeout_seconds=5
     )
     assert [session_id_of(event) for event in swept.stopped] == [session_id]
     assert runs.entries() == []
@@ -666,7 +666,7 @@ def test_a_session_claimed_by_a_dead_run_is_swept(
     (run,) = past_runs(runs.state_dir)
     assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
 
-    sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
+    sweep(runs.state_dir, runs.service, exclude="", timeout_seconds=5)
 
     assert runs.at.statuses() == ["stopped"]
     assert runs.entries() == []

@@ -16,7 +16,7 @@ from pytest_device.plugin.markers import (
     NODES,
     PLATFORM_ARGUMENT,
     SINGLE,
-    Names,
+    SessionNaming,
     arguments_by_name,
     devices_of,
     marks_of,
@@ -351,7 +351,7 @@ def _place(item: pytest.Item) -> str:
     return f"{path}:{(line or 0) + 1}: {getattr(item, 'originalname', item.name)}"
 
 
-def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
+def _read_one(item: pytest.Item, settings: "Settings", names: SessionNaming) -> None:
     fixtures: list[str] = getattr(item, "fixturenames", [])
     if item.get_closest_marker("device") is None and WITH_DEVICE.isdisjoint(fixtures):
         return  # only uses a fixture that creates sessions itself

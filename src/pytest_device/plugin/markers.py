@@ -155,7 +155,7 @@ def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
             return (str(other),)
 
 
-class Names:
+class SessionNaming:
     """Parts of a session's name besides the test; ``run`` is the fallback for runs without a CI service's name."""
 
     def __init__(self, environ: Mapping[str, str], run: str = "") -> None:
@@ -175,7 +175,7 @@ class Names:
         """Return this process's name as the holder of a session."""
         return f"run {self._run} {self._worker}".strip()
 
-    def of(self, item: pytest.Item, share: str) -> str:
+    def session_name(self, item: pytest.Item, share: str) -> str:
         """Return a name whose first 40 characters distinguish sessions: the tests that share it come first."""
         path, _, test = item.nodeid.partition("::")
         match Share(share):
@@ -333,7 +333,7 @@ def requirement_of(
     item: pytest.Item,
     arguments: Arguments,
     settings: "Settings",
-    names: Names,
+    names: SessionNaming,
     defaults: Arguments | None = None,
 ) -> "DeviceRequirement":
     """Return the requirement for arguments, then ``defaults``, then the settings; raises ConfigError."""
@@ -356,7 +356,7 @@ def requirement_of(
 
     share, problems = _share(sharing, settings)
     sharing_key = _sharing_key(item, share)
-    name = names.of(item, share)
+    name = names.session_name(item, share)
     key = repr((sharing_key, name, sharing, complete))
     if key in names.requirements:
         return names.requirements[key]

@@ -23,7 +23,7 @@ from pytest_device.escape import escaped
 from pytest_device.figures import counted
 from pytest_device.local import log_lines, session_record
 from pytest_device.plugin.grouping import Grouping
-from pytest_device.plugin.markers import Names
+from pytest_device.plugin.markers import SessionNaming
 from pytest_device.plugin.options import usage_error, will_run
 from pytest_device.plugin.output.carriers import DeviceCarriers, note_devices
 from pytest_device.plugin.output.ci_report import CI_REPORT, report_to_ci
@@ -117,7 +117,7 @@ class DeviceRun:
         self._config = config
         self._pid = os.getpid()
         self.name: str = getattr(config, "workerinput", {}).get(RUN) or new_run()
-        self.names = Names(os.environ, self.name[:8])
+        self.names = SessionNaming(os.environ, self.name[:8])
         self._redactor = redactor_of(config)
         is_worker = hasattr(config, "workerinput")
         self._terminal = None if is_worker else Terminal(config)
@@ -296,7 +296,7 @@ class Connection:
         config: pytest.Config,
         settings: Settings,
         run_name: str,
-        names: Names,
+        names: SessionNaming,
         log: EventLog,
         terminal: Terminal | None,
     ) -> None:

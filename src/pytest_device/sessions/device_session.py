@@ -459,7 +459,7 @@ class DeviceSession:
     def _ending(self) -> Generator[None]:
         """Defer events, and end the session in any case: only then is its slot free."""
         try:
-            with self._config.relay.aside(self.deferred):
+            with self._config.relay.deferring(self.deferred):
                 is_wasted = (
                     self.assignment.is_unused
                     and self.is_created

@@ -564,7 +564,7 @@ class Roster:
         if is_unused:
             self._unused.append(session)
 
-        with self._relay.aside(session.deferred) if is_unused else nullcontext():
+        with self._relay.deferring(session.deferred) if is_unused else nullcontext():
             if may_stay and (until := self._kept_warm(session)):
                 doomed.remove(session)
                 session.keep_warm(until)
@@ -735,7 +735,7 @@ class Background:
         return True
 
     def _step(self, session: DeviceSession) -> None:
-        with session.lock, self._relay.aside(session.deferred):
+        with session.lock, self._relay.deferring(session.deferred):
             if _is_finished(session):  # withdrawn meanwhile
                 return
 

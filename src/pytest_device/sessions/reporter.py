@@ -60,10 +60,9 @@ class SilentReporter:
     def warn(self, net: Net, text: str) -> None: ...
 
 
-class _Aside(threading.local):
-    """Thread-local list of deferred events."""
-
+class _OfThread(threading.local):
     deferred: Deferred | None = None
+    """Where this thread defers its events; None if it reports them at once."""
 
 
 class Relay:
@@ -80,24 +79,24 @@ class Relay:
     ) -> None:
         self._reporter = reporter or SilentReporter()
         self._clock = clock
-        self._aside = _Aside()
+        self._of_thread = _OfThread()
 
     def event(self, event: Event) -> None:
         """Report an event, or defer it."""
-        if self._aside.deferred is None:
+        if self._of_thread.deferred is None:
             self._reporter.event(event)
         else:
-            self._aside.deferred.append((self._clock(), event))
+            self._of_thread.deferred.append((self._clock(), event))
 
     @contextmanager
-    def aside(self, deferred: Deferred) -> Generator[None]:
+    def deferring(self, deferred: Deferred) -> Generator[None]:
         """Defer this thread's events in the block."""
-        before = self._aside.deferred
-        self._aside.deferred = deferred
+        before = self._of_thread.deferred
+        self._of_thread.deferred = deferred
         try:
             yield
         finally:
-            self._aside.deferred = before
+            self._of_thread.deferred = before
 
     def deliver(self, deferred: Deferred) -> None:
         """Report deferred events, once."""

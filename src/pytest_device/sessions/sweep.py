@@ -132,11 +132,11 @@ def named(ids: Iterable[str], separator: str = ", ") -> str:
 
 
 def sweep(
-    state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float
+    state_dir: Path, endpoint: Endpoint, *, exclude: str, timeout_seconds: float
 ) -> SweepResult:
     """Stop the sessions that finished runs left at this service, except for kept and warm ones.
 
-    ``but`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
+    ``exclude`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
     """
     swept = SweepResult()
     runs = list[PastRun]()
@@ -145,7 +145,7 @@ def sweep(
     with ExitStack() as held:
         for run in past_runs(state_dir):
             try:
-                if run.directory.name != but and held.enter_context(run.claimed()):
+                if run.directory.name != exclude and held.enter_context(run.claimed()):
                     entries, damaged = run.ledger.read()
                     swept.damaged.update(damaged)
                     runs.append(run)

@@ -494,7 +494,7 @@ class Sweeper:
             swept = sweep(
                 Path(state_dir),
                 self._service,
-                but=self._run_name,
+                exclude=self._run_name,
                 timeout_seconds=self._settings.stop_timeout_seconds,
             )
         except OSError as error:

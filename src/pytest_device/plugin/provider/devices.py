@@ -69,7 +69,7 @@ from pytest_device.spec import SessionType
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
-    from pytest_device.plugin.markers import Names
+    from pytest_device.plugin.markers import SessionNaming
     from pytest_device.plugin.output.event_log import EventLog
     from pytest_device.plugin.output.terminal import Pause
     from pytest_device.sessions.models import Session
@@ -99,7 +99,7 @@ class Devices:
         self,
         settings: Settings,
         backend: Backend,
-        names: "Names",
+        names: "SessionNaming",
         *,
         redactor: Redactor,
         log: "EventLog",
@@ -170,7 +170,7 @@ class Devices:
         plan = self._plan
         if not plan or plan.item is not item or not plan.requirements or defaults != {}:
             plan = self._requirements.plan(
-                item, self._requirements.of(item, defaults), self._lookahead
+                item, self._requirements.for_item(item, defaults), self._lookahead
             )
 
         if check:
@@ -226,11 +226,11 @@ class Devices:
             self._prefetch(self._plan, self.policy())
 
     def _prefetch(self, plan: Plan, policy: WaitPolicy) -> None:
-        if not plan.ahead:
+        if not plan.prefetch:
             return
         with suppress(DeviceError):  # raised again when the test acquires the session
             self._pool.prefetch(plan.timed_requirements, policy)
-            self._pool.prefetch(plan.ahead, self.policy())
+            self._pool.prefetch(plan.prefetch, self.policy())
 
     @contextmanager
     def lease(self, arguments: Mapping[str, Any]) -> "Generator[Session]":

@@ -10,7 +10,12 @@ import pytest
 
 from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
 from pytest_device.options import Options
-from pytest_device.plugin.markers import Names, devices_of, platforms_of, requirement_of
+from pytest_device.plugin.markers import (
+    SessionNaming,
+    devices_of,
+    platforms_of,
+    requirement_of,
+)
 from pytest_device.plugin.provider.reach import waits_for_tunnel
 from pytest_device.plugin.provider.sign_in import waits_for_sign_in
 from pytest_device.plugin.state import (
@@ -39,26 +44,29 @@ _COMPLETING_FIXTURES: Final = ("device_request_defaults", "device_wait_policy")
 
 
 class Plan(NamedTuple):
-    """A test's requirements by device name, and those of later tests that should boot now."""
+    """A test's requirements by device name, and what should boot during it."""
 
     item: pytest.Item
     requirements: Mapping[str, DeviceRequirement]
     timed_requirements: Sequence[DeviceRequirement]
     """The same requirements, for sessions that last as long as the test is known to take."""
-    ahead: Sequence[DeviceRequirement]
+    prefetch: Sequence[DeviceRequirement]
+    """Those whose devices should boot now: the test's own, and those of later tests. Empty if only its own should."""
 
 
 class Requirements:
     """The requirements of a process's tests."""
 
-    def __init__(self, settings: Settings, names: Names, history: History) -> None:
+    def __init__(
+        self, settings: Settings, names: SessionNaming, history: History
+    ) -> None:
         self._settings = settings
         self._names = names
         self._history = history
         self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
         """The original of each requirement that fixtures changed."""
 
-    def of(
+    def for_item(
         self, item: pytest.Item, defaults: Mapping[str, Any]
     ) -> dict[str, DeviceRequirement]:
         """Return a test's requirements at run time, with the additions of the suite's fixtures; raises ConfigError."""
@@ -165,11 +173,11 @@ class Requirements:
                     )
                 )
 
-        ahead: Sequence[DeviceRequirement] = ()
+        prefetch: Sequence[DeviceRequirement] = ()
         if len(at_once) > len(set(timed_requirements)):
-            ahead = list(at_once.elements())
+            prefetch = list(at_once.elements())
 
-        return Plan(item, requirements, timed_requirements, ahead)
+        return Plan(item, requirements, timed_requirements, prefetch)
 
     def with_test_minutes(
         self, item: pytest.Item, requirements: Iterable[DeviceRequirement]
