@@ -385,14 +385,14 @@ def requirement_of(
             key, DeviceRequirement(request, Share.RUN, attach=attach)
         )
 
-    defaults_of_ours = [
+    own_defaults = [
         name
         for name in OMITTED_VALUES
         if name not in complete and settings.is_default(name)
     ]
 
     return names.requirements.setdefault(
-        key, DeviceRequirement(request, sharing_key, minutes, defaults_of_ours)
+        key, DeviceRequirement(request, sharing_key, minutes, own_defaults)
     )
 
 

@@ -72,6 +72,6 @@ def add_package_marks(node: pytest.Item) -> None:
         package.stash[_READ] = True
         marks: object = getattr(sys.modules.get(name), "pytestmark", [])
         for mark in cast("list[object]", marks if isinstance(marks, list) else [marks]):
-            # Others are not ours.
+            # Markers of other plugins are their own business.
             if isinstance(mark, pytest.MarkDecorator) and mark.name == "device":
                 package.add_marker(mark)

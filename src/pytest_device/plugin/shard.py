@@ -112,8 +112,8 @@ def weighed(
     tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]
 ) -> list[ItemCost]:
     """Return tests, given as node ID and group, with their durations; unknown ones get the average."""
-    found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
-    average = sum(found) // len(found) if found else None
+    durations = [known[nodeid] for nodeid, _ in tests if nodeid in known]
+    average = sum(durations) // len(durations) if durations else None
 
     def milliseconds(nodeid: str, group: Hashable | None) -> int:
         unknown = UNKNOWN_WITHOUT if group is None else UNKNOWN_WITH_DEVICE

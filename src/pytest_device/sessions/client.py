@@ -307,9 +307,9 @@ class DeviceClient:
             except ServiceError as error:
                 if not may_repeat(error):
                     raise
-                asked = retry_after_of(error)
+                retry_after_seconds = retry_after_of(error)
 
-            self._sleep(retry_policy.pause_after(attempts, asked))
+            self._sleep(retry_policy.pause_after(attempts, retry_after_seconds))
 
         return self._once(operation, method, path, body, seconds)
 
@@ -363,13 +363,15 @@ class DeviceClient:
                 check_sent(reply, self.base_url)
 
             self._http.cookies.clear()  # the interface does not use cookies
-            asked = retry_policy.retry_after(
+            retry_after_seconds = retry_policy.retry_after(
                 reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now()
             )
 
             answer, arrived = body_of(operation, reply)
             try:
-                return read_session(operation, reply.status_code, answer, asked)
+                return read_session(
+                    operation, reply.status_code, answer, retry_after_seconds
+                )
             except NoCapacityError:  # allows a retry of the call
                 check_whole(operation, reply, arrived)
                 raise

@@ -34,19 +34,19 @@ def unpacked(body: bytes, encoding: str, max_bytes: int) -> bytes:
     for form in forms:
         unpacker = zlib.decompressobj(form)
         try:
-            found = unpacker.decompress(body, max_bytes + 1)
+            decoded = unpacker.decompress(body, max_bytes + 1)
         except zlib.error:
             continue
 
-        if len(found) > max_bytes:
+        if len(decoded) > max_bytes:
             raise CompressionError(
-                f"the decompressed response is larger than {max_bytes} bytes", found
+                f"the decompressed response is larger than {max_bytes} bytes", decoded
             )
 
         if not unpacker.eof:
-            raise CompressionError("the compressed response is truncated", found)
+            raise CompressionError("the compressed response is truncated", decoded)
 
-        return found
+        return decoded
 
     raise CompressionError(
         f"the response is compressed as {name}, but cannot be decompressed", body

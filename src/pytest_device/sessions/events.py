@@ -359,7 +359,7 @@ def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
         raise EventFormatError(f"{word}: {error}") from None
 
 
-def _fits(value: object, wanted: Any) -> bool:
+def _fits(value: object, field_type: Any) -> bool:
     """Return whether a value has a field's type; JSON does not distinguish 4 from 4.0."""
-    is_number = isinstance(value, int) and isinstance(0.0, wanted)
-    return not isinstance(value, bool) and (is_number or isinstance(value, wanted))
+    is_number = isinstance(value, int) and isinstance(0.0, field_type)
+    return not isinstance(value, bool) and (is_number or isinstance(value, field_type))

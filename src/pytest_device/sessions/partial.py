@@ -23,8 +23,8 @@ def session_id_in(body: bytes) -> str | None:
     """Return the session ID in a response, as written there, however malformed the rest is."""
     if session_id := session_id_of(_data_of(body)):
         return session_id
-    found = _NAMED_ID.search(body.decode("latin-1"))
-    return found[1] if found else None
+    match = _NAMED_ID.search(body.decode("latin-1"))
+    return match[1] if match else None
 
 
 def session_id_of(data: object) -> str | None:

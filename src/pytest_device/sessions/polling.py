@@ -79,9 +79,9 @@ class _Plan(NamedTuple):
         if booting >= self.times[-1]:
             return 1.0
 
-        wanted = _between(self.times, self.polls, booting) + 1
+        next_poll = _between(self.times, self.polls, booting) + 1
         return min(
-            max(_between(self.polls, self.times, wanted) - booting, MIN_DELAY),
+            max(_between(self.polls, self.times, next_poll) - booting, MIN_DELAY),
             MAX_DELAY,
         )
 

@@ -192,10 +192,12 @@ class SessionRequest(BaseModel, frozen=True):
             ),
         }
         label = f"{self.platform} {self.type}"
-        given = {name: value for name, value in rest.items() if value is not None}
-        digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+        specified = {name: value for name, value in rest.items() if value is not None}
+        digest = hashlib.sha256(
+            json.dumps(specified, sort_keys=True).encode()
+        ).hexdigest()
 
-        return f"{label} {digest[:_DIGEST_LENGTH]}" if given else label
+        return f"{label} {digest[:_DIGEST_LENGTH]}" if specified else label
 
     def to_wire(self, vendor: str = VENDOR) -> dict[str, Any]:
         """Return the JSON body; ``vendor`` is the account's prefix of vendor-specific fields."""

@@ -48,15 +48,15 @@ def account_of(state_dir: Path, token: str) -> str:
         return ""
 
 
-def _key(state_dir: Path, given: bytes = b"") -> bytes:
-    """Return the key of this state directory, created on first use; ``given`` is the key if it was known before."""
+def _key(state_dir: Path, earlier: bytes = b"") -> bytes:
+    """Return the key of this state directory, created on first use; ``earlier`` is the key if it was known before."""
     path = state_dir / _KEY
     with suppress(FileNotFoundError):
         return path.read_bytes()
 
     draft, descriptor = _new_file(state_dir, f"{_KEY}.{os.getpid()}", ".tmp")
     with open(descriptor, "wb") as file:  # noqa: PTH123
-        file.write(given or os.urandom(_KEY_BYTES))
+        file.write(earlier or os.urandom(_KEY_BYTES))
 
     try:
         with suppress(FileExistsError):

@@ -470,10 +470,10 @@ def _shown(command: str, value: object) -> object:
 
 def _capabilities(sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of the capabilities of a start that may be recorded."""
-    wanted = _mapping(sent.get("capabilities"))
-    first = wanted.get("firstMatch")
+    requested = _mapping(sent.get("capabilities"))
+    first = requested.get("firstMatch")
     choices = cast("list[object]", first) if isinstance(first, list) else []
-    merged = dict(_mapping(wanted.get("alwaysMatch")))
+    merged = dict(_mapping(requested.get("alwaysMatch")))
     for choice in choices:
         merged |= _mapping(choice)
 

@@ -103,11 +103,11 @@ def traces_in(path: Path) -> list[Path]:
         for lines in left_over(path):
             archive(lines, lines.with_name(ARCHIVE))
 
-        found = list(path.glob(f"**/{ARCHIVE}"))
+        traces = list(path.glob(f"**/{ARCHIVE}"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
 
-    return sorted(found, key=lambda trace: trace.stat().st_mtime, reverse=True)
+    return sorted(traces, key=lambda trace: trace.stat().st_mtime, reverse=True)
 
 
 def newest_in(path: Path) -> Path:

@@ -24,7 +24,7 @@ _PREPARED: Final = pytest.StashKey[bool]()
 
 @contextmanager
 def external_provider(
-    config: pytest.Config, settings: Settings, given: Mapping[str, Any]
+    config: pytest.Config, settings: Settings, arguments: Mapping[str, Any]
 ) -> "Generator[ExternalProvider]":
     """Provide the provider of the settings, with users and client of the settings and of ``device_identity_settings``.
 
@@ -36,8 +36,8 @@ def external_provider(
     make = partial(
         ExternalProvider,
         settings.identity_issuer or "",
-        client=_client(settings, given.get("clients", ())),
-        users=_users(settings, given.get("users", ())),
+        client=_client(settings, arguments.get("clients", ())),
+        users=_users(settings, arguments.get("users", ())),
         open_page=complete_sign_in,
     )
 

@@ -99,7 +99,7 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
             bytes(seen),
         )
 
-    asked = retry_after(
+    retry_after_seconds = retry_after(
         reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time()
     )
 
@@ -110,7 +110,7 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     except CompressionError as error:
         return NoReply(str(error), True, error.part)
 
-    return Reply(reply.status, body, asked)
+    return Reply(reply.status, body, retry_after_seconds)
 
 
 class _FinalResponse(http.client.HTTPResponse):
