@@ -37,6 +37,7 @@ PROGRAMS: Final = (
     "plugin/test_local_controllers.py",
     "plugin/test_failure.py",
     "plugin/test_local_appium.py",
+    "plugin/test_local_selenium_manager.py",
     "plugin/test_other_network.py",
     "auth/test_foreign.py",
     "auth/test_sign_in_pages.py",

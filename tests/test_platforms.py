@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import selenium
 
 from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.places import places_on
@@ -94,6 +95,101 @@ def test_the_wheel_with_node_has_it_where_the_system_expects_programs(
     assert places_on(platform).node_in_wheel == Path(node)
 
 
+@pytest.mark.parametrize(
+    ("platform", "environ", "cache"),
+    [
+        ("linux", {}, "/home/me/.cache/pytest-device"),
+        ("darwin", {}, "/home/me/Library/Caches/pytest-device"),
+        ("darwin", {"XDG_CACHE_HOME": "/big"}, "/big/pytest-device"),
+        ("win32", {}, "/home/me/AppData/Local/pytest-device"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/pytest-device"),
+    ],
+)
+def test_the_cache_is_in_the_systems_directory(
+    platform: str, environ: dict[str, str], cache: str
+) -> None:
+    assert places_on(platform).cache(environ, HOME) == Path(cache)
+
+
+@pytest.mark.parametrize(
+    ("entries", "version"),
+    [
+        (["153.0.8010.52"], "chrome 153.0.8010.52"),
+        (["99.0.4844.84", "153.0.8010.52", "153.0.8010.9"], "chrome 153.0.8010.52"),
+        (["SetupMetrics", "153.0"], ""),
+        ([], ""),
+    ],
+    ids=["one", "during an update", "none", "empty"],
+)
+def test_on_windows_the_version_of_a_browser_is_that_of_the_directory_beside_it(
+    entries: list[str], version: str, tmp_path: Path
+) -> None:
+    for entry in entries:
+        (tmp_path / entry).mkdir()
+
+    program = tmp_path / "chrome.exe"
+    assert places_on("win32").browser_version(program) == version
+
+
+def test_on_windows_a_browser_that_is_gone_has_no_version(tmp_path: Path) -> None:
+    program = tmp_path / "gone/chrome.exe"
+    assert places_on("win32").browser_version(program) == ""
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "plan9"])
+def test_elsewhere_the_program_prints_its_version(
+    platform: str, tmp_path: Path
+) -> None:
+    (tmp_path / "153.0.8010.52").mkdir()
+    assert places_on(platform).browser_version(tmp_path / "chrome") is None
+
+
+@pytest.mark.parametrize(
+    ("platform", "processor", "places"),
+    [
+        (
+            "linux",
+            "x86_64",
+            ["linux-x86_64/selenium-manager", "linux/selenium-manager"],
+        ),
+        ("linux", "aarch64", ["linux-arm64/selenium-manager"]),
+        ("linux", "riscv64", []),
+        ("darwin", "arm64", ["macos/selenium-manager"]),
+        ("win32", "ARM64", ["windows/selenium-manager.exe"]),
+    ],
+)
+def test_selenium_manager_is_where_selenium_brings_it_for_the_system(
+    platform: str, processor: str, places: list[str]
+) -> None:
+    found = places_on(platform).selenium_managers(processor)
+    assert found == tuple(map(Path, places))
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_the_installed_selenium_brings_it_there(platform: str) -> None:
+    package = Path(selenium.__file__).parent / "webdriver/common"
+
+    places = places_on(platform).selenium_managers("x86_64")
+
+    assert any((package / place).is_file() for place in places)
+
+
+@pytest.mark.parametrize(
+    ("platform", "names"),
+    [
+        ("linux", ("chromium", "microsoft-edge-stable", "chromedriver")),
+        ("darwin", ("chromium", "microsoft-edge-stable", "chromedriver")),
+        ("win32", ("chromium.exe", "msedge.exe", "chromedriver.exe")),
+    ],
+)
+def test_programs_have_the_systems_names(
+    platform: str, names: tuple[str, str, str]
+) -> None:
+    places = places_on(platform)
+    browsers = places.browser_names
+    assert (browsers[0], browsers[-1], places.chromedriver) == names
+
+
 AS_IF_ELSEWHERE = """
 import sys
 
@@ -114,7 +210,7 @@ sys.exit(main(sys.argv[1:]))
             r"warn  system               plan9 \(\S+\): client only; the local service was never tried on plan9",
         ),
         (
-            "serve",
+            "serve --port 0",
             "pytest-device: the local service was never tried on plan9: set DEVICE_URL",
         ),
     ],
@@ -123,7 +219,7 @@ def test_an_unknown_system_is_named_in_one_line(
     command: str, line: str, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", AS_IF_ELSEWHERE, command],
+        [sys.executable, "-c", AS_IF_ELSEWHERE, *command.split()],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
         stdin=subprocess.DEVNULL,

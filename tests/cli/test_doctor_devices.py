@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +102,44 @@ def test_a_browser_serves_sessions_of_every_type(
         findings["ios: fake"][1]
         == "only for appium sessions with device_identifier='fake'"
     )
+
+
+BROKEN = "echo 'no such library' >&2; exit 127"
+OTHER = "echo ChromeDriver 150.0.1.2"
+
+
+@pytest.mark.parametrize("has_pinned", [True, False], ids=["pinned", "not pinned"])
+@pytest.mark.parametrize(
+    ("driver", "problem"),
+    [
+        (BROKEN, "chromedriver does not run: .*exit status 127: no such library"),
+        (OTHER, "chromedriver 150 on PATH does not match Chromium 156"),
+    ],
+    ids=["broken", "of another version"],
+)
+def test_why_a_chromedriver_is_not_used_is_reported(
+    tmp_path: Path, script: Script, driver: str, problem: str, *, has_pinned: bool
+) -> None:
+    # The pinned browser takes the place of one without a chromedriver, where it is for the processor.
+    before = [] if has_pinned else [shutil.which("setarch") or "", "i686"]
+    if not all(before):
+        pytest.skip("setarch is missing")
+    script("chromium", "echo Chromium 156.0.1.2")
+    script("chromedriver", driver)
+
+    environ = {"PATH": str(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path)}
+    reported = run(
+        *("doctor", "--json"), cwd=tmp_path, before=before, DEVICE_LOCAL="1", **environ
+    )
+
+    (finding,) = [
+        finding
+        for finding in json.loads(reported.stdout)["findings"]
+        if finding["name"] == "ios: chromium"
+    ]
+    assert finding["status"] == "warn"
+    assert re.search(problem, finding["text"])
+    assert "install" in finding["fix"]
 
 
 @pytest.mark.skipif(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -138,6 +139,36 @@ async def lent(
 ) -> AsyncGenerator[Device]:
     async with devices.borrowed(request(**more), directory) as device:
         yield device
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        'xcrun: error: unable to find utility "simctl", not a developer tool or in PATH',
+        "xcode-select: note: No developer tools were found, requesting install.",
+    ],
+    ids=["command line tools alone", "no tools"],
+)
+@pytest.mark.parametrize(
+    "preference",
+    [DevicePreference(), DevicePreference(simulator="iPhone 16")],
+    ids=["any", "named"],
+)
+def test_a_mac_without_xcode_has_no_simulator_for_the_reason_that_xcrun_gives(
+    desk: Desk, printed: str, preference: DevicePreference
+) -> None:
+    desk.xcrun.answers({"*": f"!{printed}"})
+
+    simulator = desk.look(Platform.IOS, preference)[0]
+
+    assert simulator.kind == "simulator"
+    assert re.fullmatch(
+        rf"xcrun simctl list devices \w+ -j: .*{re.escape(printed)}", simulator.missing
+    )
+    assert simulator.fix.startswith("on macOS install Xcode")
+    assert desk.xcrun.asked == [
+        simulator.missing.partition(":")[0].removeprefix("xcrun ")
+    ]
 
 
 @pytest.mark.parametrize("platform", list(Platform))

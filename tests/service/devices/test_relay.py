@@ -10,9 +10,11 @@ import psutil
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from pytest_device.service.devices.relay import relaying, reserved
 from pytest_device.service.programs.processes import find_processes
 from tests.other_user import answers, only_as_root, request
 from tests.service.devices.phone import Phone
+from tests.service.devices.test_cdp import Pipe, browser
 
 
 def asked(phone: Phone, path: str, **headers: str) -> httpx.Response:
@@ -55,6 +57,40 @@ def test_this_user_gets_the_browsers_url_with_its_key(phone: Phone) -> None:
     assert address.startswith(
         f"ws://127.0.0.1:{phone.device.tools.debugging_port}/devtools/browser/"
     )
+
+
+@pytest.mark.parametrize(
+    ("product", "shown"),
+    [
+        ("Edg/153.0.3485.14", "Chrome/153.0.3485.14"),
+        ("HeadlessEdg/153.0.3485.14", "Chrome/153.0.3485.14"),
+        ("HeadlessChrome/153.0.8010.52", "HeadlessChrome/153.0.8010.52"),
+        ("Chrome/153.0.8010.52", "Chrome/153.0.8010.52"),
+    ],
+)
+def test_chromedriver_sees_edge_as_chrome_since_it_rejects_its_name(
+    product: str, shown: str
+) -> None:
+    version = dict.fromkeys(
+        ("protocolVersion", "userAgent", "jsVersion", "revision"), "1"
+    )
+
+    async def edge(pipe: Pipe) -> None:
+        asked = await pipe.asked()
+        assert asked["method"] == "Browser.getVersion"
+        pipe.say(id=asked["id"], result={"product": product, **version})
+
+    async def ask() -> Any:
+        listener = reserved()
+        port = listener.getsockname()[1]
+        async with (
+            browser(edge) as connection,
+            relaying(connection, list, listener),
+            httpx.AsyncClient(trust_env=False) as client,
+        ):
+            return (await client.get(f"http://127.0.0.1:{port}/json/version")).json()
+
+    assert asyncio.run(ask())["Browser"] == shown
 
 
 @only_as_root

@@ -1,14 +1,9 @@
 """A browser of Selenium Manager, from a mirror on this machine, and chromedrivers that cannot be used."""
 
 import asyncio
-import json
 import os
-import zipfile
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -18,6 +13,7 @@ from pytest_device.service.devices.found import Found, Origin
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import SessionType
+from tests.service.devices.mirror import mirrored
 
 Script = Callable[[str, str], Path]
 
@@ -26,50 +22,13 @@ SYSTEM_PATH = "/usr/bin:/bin"
 REFUSING = "http://127.0.0.1:9"
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
-
 @pytest.fixture
 def mirror(tmp_path: Path) -> Iterator[str]:
-    """Serve an index with Chrome 153 and its chromedriver, which are scripts."""
-    directory = tmp_path / "mirror"
-    directory.mkdir()
-    handler = partial(_Quiet, directory=str(directory))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    url = f"http://127.0.0.1:{server.server_port}"
-    programs = {
-        "chrome": "Google Chrome for Testing 153.0.1.2",
-        "chromedriver": "ChromeDriver 153.0.1.2",
-    }
-    for name, version in programs.items():
-        entry = zipfile.ZipInfo(f"{name}-linux64/{name}")
-        entry.external_attr = 0o100755 << 16
-        with zipfile.ZipFile(directory / f"{name}.zip", "w") as archive:
-            archive.writestr(entry, f"#!/bin/sh\necho '{version}'\n")
-    downloads = {
-        name: [{"platform": "linux64", "url": f"{url}/{name}.zip"}] for name in programs
-    }
-    release = {"version": "153.0.1.2", "revision": "1", "downloads": downloads}
-    now = {"timestamp": "2026-01-01T00:00:00Z"}
-    channels = {
-        name: {"channel": name, **release}
-        for name in ("Stable", "Beta", "Dev", "Canary")
-    }
-    indexes: dict[str, dict[str, object]] = {
-        "last-known-good": {"channels": channels},
-        "known-good": {"versions": [release]},
-    }
-    for index, listed in indexes.items():
-        path = directory / f"{index}-versions-with-downloads.json"
-        path.write_text(json.dumps({**now, **listed}))
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield url
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """Serve Chrome 153 and its chromedriver, which only print their versions."""
+    chrome = "#!/bin/sh\necho 'Google Chrome for Testing 153.0.1.2'\n"
+    chromedriver = "#!/bin/sh\necho 'ChromeDriver 153.0.1.2'\n"
+    with mirrored(tmp_path / "mirror", chrome, chromedriver) as url:
+        yield url
 
 
 def found(

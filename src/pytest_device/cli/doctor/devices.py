@@ -86,6 +86,8 @@ def _later(name: str, text: str, rows: Sequence[Found]) -> Finding:
 
     size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on disk"
     later = f"the first session that needs a browser installs {to_install.to_install} ({size})"
+    if to_install.unused:
+        later += f"; {to_install.unused}"
     return warn(
         name,
         f"{text}: {later}",

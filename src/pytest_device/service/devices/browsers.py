@@ -243,13 +243,14 @@ def _with_pinned_driver(found: Found, own: _Own, pinned: Pinned) -> Found:
 
 def _with_pinned(found: Found, pinned: Pinned, session_type: SessionType) -> Found:
     is_appium = session_type is SessionType.APPIUM
-    unused = f"; {found.program} is not used: {found.missing}" if found.program else ""
+    unused = f"{found.program} is not used: {found.missing}" if found.program else ""
     return replace(
         found,
         program=pinned.program,
         chromedriver=pinned.chromedriver if is_appium else None,
         missing="",
-        about=f"{CHROMIUM.title}, installed by pytest-device{unused}",
+        about=f"{CHROMIUM.title}, installed by pytest-device{unused and f'; {unused}'}",
+        unused=unused,
         to_install=" and ".join(pinned.missing(session_type)),
         origin=Origin.PINNED,
     )

@@ -81,6 +81,7 @@ class Found:
         missing: Why none is usable, empty if one is.
         fix: What makes one usable.
         about: The version and origin of a browser.
+        unused: The machine's own browser that it replaces, with the reason.
         to_install: The missing programs of a browser, for messages.
         origin: Where a browser and its missing programs come from.
         to_start: The device to start for the first session.
@@ -96,6 +97,7 @@ class Found:
     missing: str = ""
     fix: str = ""
     about: str = ""
+    unused: str = ""
     to_install: str = ""
     origin: Origin = Origin.MACHINE
     to_start: str = ""
