@@ -80,6 +80,8 @@ def python(directory: Path) -> ForeignPython:
         environ={
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(directory),
+            # Without one of UTF-8, Wine finds no files with other names than ASCII.
+            "LANG": "C.UTF-8",
             "WINEPREFIX": str(directory / "wine"),
             "WINEDEBUG": "-all",
             # Wine offers to download .NET and a browser otherwise.

@@ -53,7 +53,6 @@ class Posix:
     signals_text: str = "Ctrl-C, SIGTERM or SIGHUP"
     has_terminal_select: bool = True
     has_local_service: bool = False
-    start_seconds: float = 5.0
     creation_flags: int = 0
     loader_prefix: str = ""
 

@@ -66,8 +66,6 @@ class System(Protocol):
     """Whether ``select`` can wait for a terminal's input."""
     has_local_service: bool
     """Whether the programs of the local service can run here."""
-    start_seconds: float
-    """Seconds that a Python program may take to start."""
     creation_flags: int
     """For ``subprocess``, beside ``start_new_session``: the process and its children are a group of their own."""
     loader_prefix: str

@@ -136,7 +136,6 @@ class Windows:
     signals_text: str = "Ctrl-C or Ctrl-Break"
     has_terminal_select: bool = False
     has_local_service: bool = True
-    start_seconds: float = 30.0
     creation_flags: int = subprocess.CREATE_NEW_PROCESS_GROUP
     loader_prefix: str = ""
 

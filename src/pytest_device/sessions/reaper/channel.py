@@ -28,8 +28,11 @@ from pytest_device.wire import MessageError
 
 NAME: Final = "pytest-device-reaper"
 """Its last command-line argument, which identifies it in process lists."""
-READY_SECONDS: Final = SYSTEM.start_seconds
-"""Seconds to wait for its start; usually it has already started in the meantime."""
+READY_SECONDS: Final = 30.0
+"""Seconds to wait for its start; usually it has already started in the meantime.
+
+A Python may need more than five on a busy machine, or with a virus scanner, and a run without it leaks if it is killed.
+"""
 
 _MODULE: Final = "pytest_device.sessions.reaper.loop"
 _KEPT_VARIABLES: Final = (
