@@ -14,6 +14,7 @@ from pytest_device import auth
 from pytest_device.auth.provider import Client, IdentityProvider
 from pytest_device.errors import AuthError
 from pytest_device.oauth import is_redirect
+from pytest_device.secret_registry import SECRETS
 from tests.auth.test_basic_list_client import KEY, Provider, claims, published
 
 assert KEY.private_key
@@ -237,3 +238,43 @@ def test_a_provider_answers_under_its_own_addresses_only(
         )
 
     assert reply.status_code == status
+
+
+def test_user_info_is_compared_with_an_id_token_of_any_shape() -> None:
+    payload = base64.urlsafe_b64encode(b"[" * 100_000).decode()
+    reply = httpx.Response(200, json={"sub": "user"})
+
+    with (
+        httpx.Client(transport=httpx.MockTransport(lambda _: reply)) as client,
+        pytest.raises(AuthError, match="about another user"),
+    ):
+        auth.fetch_user_info(
+            {"accessToken": "t", "idToken": f"e30.{payload}.x"},
+            {"userInfoEndpoint": "https://provider.example/userinfo"},
+            client=client,
+        )
+
+
+@pytest.mark.parametrize("mark", ["?", "#"])
+def test_each_value_of_a_repeated_code_is_a_secret(mark: str) -> None:
+    secrets: list[str] = []
+    stop = SECRETS.follow(lambda *pieces: secrets.extend(pieces))
+    request = auth.AuthRequest({"client_id": "app", "redirect_uri": REDIRECT})
+
+    request.parse_return_url(
+        f"{REDIRECT}{mark}code=first-code-0123&code=other-code-0123"
+    )
+    stop()
+
+    assert {"first-code-0123", "other-code-0123"} <= set(secrets)
+
+
+def test_tokens_in_lists_of_a_reply_are_secrets() -> None:
+    secrets: list[str] = []
+    stop = SECRETS.follow(lambda *pieces: secrets.extend(pieces))
+
+    reply = {"access_token": "t", "more": [{"access_token": "inner-token-0123"}]}
+    auth.TokenResponse.from_query_params(reply)
+    stop()
+
+    assert "inner-token-0123" in secrets

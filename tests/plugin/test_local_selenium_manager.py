@@ -16,7 +16,7 @@ from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform, SessionType, Status
 from tests.cli.running import COMMAND, run
 from tests.service.devices.mirror import mirrored
-from tests.service.stage import browser_programs
+from tests.service.pages import browser_programs
 from tests.waiting import eventually
 
 pytestmark = [

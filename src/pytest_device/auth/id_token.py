@@ -39,11 +39,8 @@ def require_joserfc() -> None:
 def require_id_tokens(discovery: DiscoveryDocument) -> None:
     """Raise AuthConfigError if ID tokens can't be verified; call it before the first request."""
     require_joserfc()
-    missing = [
-        name
-        for name in ("issuer", "jwks_uri")
-        if not discovery.discovery_document.get(name)
-    ]
+    metadata = discovery.discovery_document
+    missing = [name for name in ("issuer", "jwks_uri") if not metadata.get(name)]
     if missing:
         raise AuthConfigError(
             f"the scope openid needs {', '.join(missing)} of the metadata: use fetch_discovery"
@@ -61,16 +58,32 @@ def verify_id_token(
 ) -> dict[str, Any]:
     """Verify the signature, issuer, audience, expiry and nonce of an ID token and return its claims.
 
-    ``now`` is a Unix time in seconds. Raises AuthError with the code ``invalid_id_token``; AuthConfigError.
+    Args:
+        id_token: The ID token.
+        discovery: The discovery document of the provider, from `fetch_discovery`.
+        client_id: The client that the token must be for.
+        nonce: The nonce of the authorization request, or None if it had none.
+        now: The current Unix time in seconds (default: that of the system).
+        client: The HTTP client that fetches the provider's keys.
+
+    Raises:
+        AuthError: The token is invalid; the code is ``invalid_id_token``.
+        AuthConfigError: joserfc is not installed, or the document lacks the metadata.
+        UnexpectedReplyError: The provider does not return its keys.
+        TransportError: The provider does not reply.
     """
     SECRETS.learn(id_token)
-    found = read(DiscoveryDocument, discovery)
-    require_id_tokens(found)
-    metadata = found.discovery_document
-    claims = _signed_claims(id_token, get_json(str(metadata["jwks_uri"]), {}, client))
+    document = read(DiscoveryDocument, discovery)
+    require_id_tokens(document)
+    metadata = document.discovery_document
+    keys = get_json(str(metadata["jwks_uri"]), {}, client)
+    claims = _signed_claims(id_token, keys)
+
     time_now = time.time() if now is None else now
-    if problem := _problem(claims, str(metadata["issuer"]), client_id, nonce, time_now):
+    problem = _problem(claims, str(metadata["issuer"]), client_id, nonce, time_now)
+    if problem:
         raise _invalid(problem)
+
     return claims
 
 
@@ -79,10 +92,11 @@ def check_same_subject(claims: Mapping[str, Any], id_token: str) -> None:
     SECRETS.learn(id_token)
     payload = id_token.split(".")[1] if id_token.count(".") == _DOTS else ""
     try:
-        known = json.loads(base64.urlsafe_b64decode(f"{payload}==")).get("sub")
-    except (ValueError, AttributeError):
-        known = None
-    if not isinstance(known, str) or claims.get("sub") != known:
+        subject = json.loads(base64.urlsafe_b64decode(f"{payload}==")).get("sub")
+    except (ValueError, RecursionError, AttributeError):
+        subject = None
+
+    if not isinstance(subject, str) or claims.get("sub") != subject:
         raise _invalid("the reply is about another user")
 
 
@@ -116,7 +130,8 @@ def _usable(keys: "Sequence[Any]") -> "list[Key]":
             if _is_short_rsa_key(parameters):
                 continue
             key = JWKRegistry.import_key(parameters)
-            _ = key.public_key  # some keys are only checked when they are used
+            # Some keys are only checked when they are used.
+            _ = key.public_key
         except (
             JoseError,
             ValueError,
@@ -127,12 +142,14 @@ def _usable(keys: "Sequence[Any]") -> "list[Key]":
         ):
             continue
         usable.append(key)
+
     return usable
 
 
 def _is_short_rsa_key(parameters: Mapping[str, Any]) -> bool:
     if parameters["kty"] != "RSA":
         return False
+
     modulus = base64.urlsafe_b64decode(f"{parameters['n']}==")
     return int.from_bytes(modulus).bit_length() < MIN_RSA_BITS
 
@@ -145,27 +162,52 @@ def _problem(
     now: float,
 ) -> str:
     """Return the first violation of OpenID Connect Core sections 2 and 3.1.3.7, or an empty string."""
-    audience = claims.get("aud")
-    audiences = (
-        cast("list[object]", audience) if isinstance(audience, list) else [audience]
-    )
+    if claims.get("iss") != issuer:
+        return "it has another issuer"
     subject = claims.get("sub")
-    expires, issued, begins = (_time_of(claims, name) for name in ("exp", "iat", "nbf"))
-    problems = {
-        "it has another issuer": claims.get("iss") != issuer,
-        "it does not name a user": not isinstance(subject, str) or not subject,
-        "it is for another client": client_id not in audiences,
-        "it was issued to another client": claims.get(
-            "azp", client_id if len(audiences) == 1 else None
-        )
-        != client_id,
-        "it has expired": expires is None or now >= expires + LEEWAY_SECONDS,
-        "it was issued in the future": issued is None or issued > now + LEEWAY_SECONDS,
-        "it is not valid yet": "nbf" in claims
-        and (begins is None or begins > now + LEEWAY_SECONDS),
-        "it has another nonce": nonce is not None and claims.get("nonce") != nonce,
-    }
-    return next((problem for problem, is_so in problems.items() if is_so), "")
+    if not isinstance(subject, str) or not subject:
+        return "it does not name a user"
+
+    problem = _audience_problem(claims, client_id) or _time_problem(claims, now)
+    if problem:
+        return problem
+    if nonce is not None and claims.get("nonce") != nonce:
+        return "it has another nonce"
+
+    return ""
+
+
+def _audience_problem(claims: Mapping[str, Any], client_id: str) -> str:
+    audience = claims.get("aud")
+    audiences: list[object] = [audience]
+    if isinstance(audience, list):
+        audiences = cast("list[object]", audience)
+    if client_id not in audiences:
+        return "it is for another client"
+
+    # With several audiences, the token must say which of them asked for it.
+    default = client_id if len(audiences) == 1 else None
+    if claims.get("azp", default) != client_id:
+        return "it was issued to another client"
+
+    return ""
+
+
+def _time_problem(claims: Mapping[str, Any], now: float) -> str:
+    expires = _time_of(claims, "exp")
+    if expires is None or now >= expires + LEEWAY_SECONDS:
+        return "it has expired"
+
+    issued = _time_of(claims, "iat")
+    if issued is None or issued > now + LEEWAY_SECONDS:
+        return "it was issued in the future"
+
+    if "nbf" in claims:
+        begins = _time_of(claims, "nbf")
+        if begins is None or begins > now + LEEWAY_SECONDS:
+            return "it is not valid yet"
+
+    return ""
 
 
 def _time_of(claims: Mapping[str, Any], name: str) -> float | None:
@@ -173,9 +215,11 @@ def _time_of(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
+
     try:
         return float(value) if math.isfinite(value) else None
-    except OverflowError:  # an integer with hundreds of digits
+    except OverflowError:
+        # An integer with hundreds of digits.
         return None
 
 

@@ -1,7 +1,7 @@
 """Registers the secrets of a sign-in as soon as this package sees them, before anything can print them."""
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_device.errors import hides_frames
@@ -12,17 +12,22 @@ __tracebackhide__ = hides_frames
 
 _SECRET_PARAMETERS: Final = frozenset(
     (
-        *(
-            "access_token",
-            "refresh_token",
-            "id_token",
-            "token",
-            "id_token_hint",
-            "logout_token",
-        ),
-        *("subject_token", "actor_token", "registration_access_token"),
-        *("code_verifier", "device_code", "user_code", "auth_req_id"),
-        *("client_secret", "client_assertion", "assertion"),
+        "access_token",
+        "actor_token",
+        "assertion",
+        "auth_req_id",
+        "client_assertion",
+        "client_secret",
+        "code_verifier",
+        "device_code",
+        "id_token",
+        "id_token_hint",
+        "logout_token",
+        "refresh_token",
+        "registration_access_token",
+        "subject_token",
+        "token",
+        "user_code",
     )
 )
 """Names of parameters in requests and responses (RFC 6749, 7009, 7521, 7591, 7636, 8628, 8693; OpenID Connect).
@@ -38,10 +43,10 @@ def learn_sent(params: Mapping[str, object]) -> None:
 
     Of the header Authorization, the scheme is no secret.
     """
-    SECRETS.learn(
-        *(params[name] for name in (_SECRET_PARAMETERS | {_CODE}) & params.keys())
-    )
+    for name in (_SECRET_PARAMETERS | {_CODE}) & params.keys():
+        SECRETS.learn(params[name])
     SECRETS.learn(*named_secrets((str(name), value) for name, value in params.items()))
+
     for name, value in params.items():
         if isinstance(value, Mapping):
             learn_sent(cast("Mapping[str, object]", value))
@@ -50,23 +55,32 @@ def learn_sent(params: Mapping[str, object]) -> None:
 
 
 def learn_received(reply: object) -> None:
-    """Register the tokens in a JSON response, also in nested objects, as some providers return them."""
+    """Register the tokens in a JSON response, also in nested objects and lists, as some providers return them."""
     pending = [reply]
     while pending:
         value = pending.pop()
-        if not isinstance(value, Mapping):
-            continue
-        members = cast("Mapping[str, Any]", value)
-        SECRETS.learn(*(members[name] for name in _SECRET_PARAMETERS & members.keys()))
-        pending += members.values()
+        if isinstance(value, list):
+            pending += cast("list[object]", value)
+        elif isinstance(value, Mapping):
+            members = cast("Mapping[str, object]", value)
+            for name in _SECRET_PARAMETERS & members.keys():
+                SECRETS.learn(members[name])
+            pending += members.values()
 
 
 def learn_url(url: object) -> None:
     """Register the codes and tokens in the query and the fragment of a URL, such as a redirect."""
-    try:
-        parts = urlsplit(url) if isinstance(url, str) else None
-    except ValueError:  # no URL; whoever parses it reports the error
+    if not isinstance(url, str):
         return
-    if parts is not None:
-        learn_sent(dict(parse_qsl(parts.query)))
-        learn_sent(dict(parse_qsl(parts.fragment.removeprefix("?"))))
+
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # No URL: whoever parses it reports the error.
+        return
+
+    # One by one: of a repeated parameter, each value is a secret.
+    for name, value in parse_qsl(parts.query):
+        learn_sent({name: value})
+    for name, value in parse_qsl(parts.fragment.removeprefix("?")):
+        learn_sent({name: value})
