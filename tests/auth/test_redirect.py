@@ -78,6 +78,7 @@ def test_a_redirect_uri_depends_on_how_the_app_runs(
     [
         ({}, {"environment": "web"}, "current_url"),
         ({}, {"environment": "web", "current_url": "about:blank"}, "current_url"),
+        ({}, {"environment": "web", "current_url": "http://["}, "must be a URL"),
         (
             {},
             {"environment": "storeClient"},

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, cast, get_args
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -11,6 +11,7 @@ from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.auth.config import Environment, RedirectUriOptions, read
 from pytest_device.auth.urls import form_encoded
 from pytest_device.errors import AuthConfigError, hides_frames
+from pytest_device.redact import shown
 from pytest_device.spec import VENDOR
 
 __tracebackhide__ = hides_frames
@@ -33,11 +34,20 @@ def make_redirect_uri(
 ) -> str:
     """Return the redirect URI of an app.
 
-    ``config`` is the content of the app config, with ``scheme``, ``ios.bundleIdentifier`` and ``android.package``;
-    ``host_uri`` is the URI of the development server (``store_client``; default: ``hostUri`` of the app config),
-    ``current_url`` the URL of the page (``web``). ``vendor`` is the vendor's profile, or only its word; it has the scheme
-    of the development client.
-    Raises AuthConfigError if the configuration and the options lack a value that the environment requires.
+    >>> make_redirect_uri({"path": "redirect"}, environment="standalone", config={"scheme": "myapp"})
+    'myapp://redirect'
+
+    Args:
+        options: The options of the URI.
+        environment: How the app runs.
+        platform: The platform; on ``web``, the environment does not matter.
+        config: The content of the app config, with ``scheme``, ``ios.bundleIdentifier`` and ``android.package``.
+        host_uri: The URI of the development server, for ``store_client`` (default: ``hostUri`` of the app config).
+        current_url: The URL of the page, for ``web``.
+        vendor: The vendor's profile, or only its word; it has the scheme of the development client.
+
+    Raises:
+        AuthConfigError: An argument is invalid, or a value that the environment requires is missing.
     """
     if environment not in get_args(Environment):
         raise AuthConfigError(
@@ -47,17 +57,25 @@ def make_redirect_uri(
         raise AuthConfigError(
             f"config must be the content of the app config, not {type(config).__name__}"
         )
-    given, app = read(RedirectUriOptions, options or {}), config or {}
-    if given.native and platform != "web" and environment in {"standalone", "bare"}:
-        return given.native
+
+    uri_options = read(RedirectUriOptions, options or {})
+    app_config = config or {}
     if environment == "web" or platform == "web":
-        url = _web_url(given, current_url)
+        url = _web_url(uri_options, current_url)
     elif environment == "store_client":
         scheme = profile_of(vendor).client_scheme
-        url = _app_url(given, scheme, host_uri or app.get("hostUri") or "")
+        host_uri = host_uri or app_config.get("hostUri") or ""
+        url = _app_url(uri_options, scheme, host_uri)
+    elif uri_options.native:
+        return uri_options.native
     else:
-        url = _app_url(given, _scheme(given.scheme, app, platform))
-    return _IP_ADDRESS.sub("localhost", url, count=1) if given.prefer_localhost else url
+        scheme = _scheme(uri_options.scheme, app_config, platform)
+        url = _app_url(uri_options, scheme)
+
+    if uri_options.prefer_localhost:
+        url = _IP_ADDRESS.sub("localhost", url, count=1)
+
+    return url
 
 
 def get_redirect_url(
@@ -68,6 +86,7 @@ def get_redirect_url(
         raise AuthConfigError(
             "get_redirect_url is not for existing native projects: use make_redirect_uri with native"
         )
+
     return make_redirect_uri({"path": path}, environment=environment, **app)
 
 
@@ -82,64 +101,82 @@ def get_default_return_url(
         DeprecationWarning,
         stacklevel=2,
     )
-    return make_redirect_uri(
-        replace(read(RedirectUriOptions, options or {}), path=url_path or ""), **app
-    )
+    uri_options = replace(read(RedirectUriOptions, options or {}), path=url_path or "")
+
+    return make_redirect_uri(uri_options, **app)
 
 
 def _web_url(options: RedirectUriOptions, current_url: str | None) -> str:
-    page = urlsplit(current_url or "")
+    try:
+        page = urlsplit(current_url or "")
+    except ValueError:
+        raise AuthConfigError(
+            f"current_url {shown(current_url or '')!r} must be a URL"
+        ) from None
     if not page.netloc:
         raise AuthConfigError(
             "the redirect URI of a web app needs current_url, the URL of its page"
         )
+
     path = f"/{options.path.removeprefix('/')}" if options.path else ""
     return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
 
 
 def _app_url(options: RedirectUriOptions, scheme: str, host_uri: str = "") -> str:
     host, _, own_query = host_uri.partition("?")
-    path = (
-        f"/--/{options.path.removeprefix('/')}"
-        if options.path and host
-        else options.path
-    )
-    if path and options.is_triple_slashed and not path.startswith("/"):
+    path = options.path
+    if path and host:
+        # At this mark, the development client splits its address from the app's path.
+        path = f"/--/{path.removeprefix('/')}"
+    elif path and options.is_triple_slashed and not path.startswith("/"):
         path = f"/{path}"
-    return _encoded(
-        f"{scheme}://{host.rstrip('/')}{path}",
-        {**options.query_params, **dict(parse_qsl(own_query))},
-    )
+
+    address = f"{scheme}://{host.rstrip('/')}{path}"
+    query = {**options.query_params, **dict(parse_qsl(own_query))}
+
+    return _encoded(address, query)
 
 
-def _scheme(wanted: str | None, config: Mapping[str, Any], platform: str) -> str:
+def _scheme(scheme: str | None, config: Mapping[str, Any], platform: str) -> str:
+    """Return the scheme from the options, or else the app config's first one. Raises AuthConfigError."""
     if not config:
         raise AuthConfigError(
             "the redirect URI needs the app config: pass it as config"
         )
-    found: object = config.get(platform)
-    native: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
-    )
-    scheme = wanted or next(_texts(config.get("scheme"), native.get("scheme")), None)
+
+    section: object = config.get(platform)
+    native: Mapping[str, Any] = {}
+    if isinstance(section, Mapping):
+        native = cast("Mapping[str, Any]", section)
+
+    schemes = [*_texts(config.get("scheme")), *_texts(native.get("scheme"))]
+    if not scheme:
+        scheme = schemes[0] if schemes else None
     if scheme is not None and not _SCHEME.fullmatch(scheme):
         raise AuthConfigError(
             f"scheme {scheme!r} must be a lowercase letter, then only lowercase letters, digits, '+', '.' or '-'"
         )
+    if scheme:
+        return scheme
+
     # Builds also register their identifier as a scheme.
     identifier = native.get("bundleIdentifier" if platform == "ios" else "package")
-    if usable := scheme or next(_texts(identifier), None):
-        return usable
+    if isinstance(identifier, str) and identifier:
+        return identifier
+
     raise AuthConfigError(
         "the app config has no scheme, which a built app needs: set scheme, such as 'myapp'"
     )
 
 
-def _texts(*values: object) -> Iterator[str]:
-    for value in values:
-        many = cast("list[object]", value) if isinstance(value, list) else [value]
-        yield from (one for one in many if isinstance(one, str))
+def _texts(value: object) -> list[str]:
+    """Return the strings in a value, which is a string or a list."""
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+
+    return [text for text in values if isinstance(text, str)]
 
 
 def _encoded(address: str, query: Mapping[str, str]) -> str:
-    return quote(address, safe=_KEPT) + (f"?{form_encoded(query)}" if query else "")
+    url = quote(address, safe=_KEPT)
+
+    return f"{url}?{form_encoded(query)}" if query else url
