@@ -19,7 +19,7 @@ from tests.docs_pages import DOCS
 PUBLIC = sorted(pytest_device._MODULE_OF)  # noqa: SLF001  # what `from pytest_device import` finds
 CONTROLLERS = {"AgentDevice", "Argent", "Tool"}
 """Their examples need a device."""
-STANDALONE_PACKAGES = ["notifications", "updates"]
+STANDALONE_PACKAGES = ["app", "auth", "notifications", "updates"]
 """Packages that know neither sessions nor options, whose names are imported from them."""
 PAGES = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
 

@@ -19,6 +19,10 @@ class VendorProfile:
     A field that is left empty gets its value from ``word``, as the documentation spells it: ``VendorProfile("acme")``
     has the environment prefix ``ACME_``. Header names are compared without regard to case.
 
+    >>> profile = VendorProfile("acme", header_prefix="forge-")
+    >>> profile.header("protocol-version"), profile.variable("PUBLIC_URL")
+    ('forge-protocol-version', 'ACME_PUBLIC_URL')
+
     Raises ConfigError for an unknown field, or a value that breaks the rule of its field.
     """
 
@@ -123,11 +127,7 @@ class VendorProfile:
 
 
 def profile_of(vendor: VendorProfile | str) -> VendorProfile:
-    """Return a profile, or that of a word. Raises ConfigError.
-
-    >>> profile_of("acme").header("protocol-version")
-    'acme-protocol-version'
-    """
+    """Return a profile, or that of a word. Raises ConfigError."""
     if isinstance(vendor, VendorProfile):
         return vendor
 

@@ -45,9 +45,13 @@ ResultType: TypeAlias = Literal["success", "error", "cancel", "dismiss", "locked
 
 STATE_LENGTH: Final = 10
 VERIFIER_LENGTH: Final = 128
+"""Length of a generated code verifier, the maximum of RFC 7636 section 4.1."""
+MIN_VERIFIER_LENGTH: Final = 43
 TIMEOUT_SECONDS: Final = 120.0
 
-_SIGNS: Final = "".join(sorted(ascii_letters)) + digits
+_ALPHANUMERICS: Final = "".join(sorted(ascii_letters)) + digits
+_UNRESERVED: Final = frozenset(f"{_ALPHANUMERICS}-._~")
+"""Characters of a code verifier (RFC 7636 section 4.1)."""
 _SESSIONS: Final = SessionLock()
 _STATE_MISMATCH: Final = "Cross-Site request verification failed. Cached state and returned state do not match."  # reference wording
 
@@ -72,7 +76,17 @@ def dismiss() -> None:
 class AuthRequest:
     """Authorization request, with PKCE (S256) unless ``use_pkce`` is False.
 
-    Raises AuthConfigError if the client ID or redirect URI is missing, or the challenge method isn't S256.
+    >>> request = AuthRequest({"client_id": "app", "redirect_uri": "myapp://redirect"})
+    >>> url = request.make_auth_url({"authorization_endpoint": "https://login.example/authorize"})
+    >>> request.parse_return_url(f"myapp://redirect?code=c&state={request.state}").type
+    'success'
+
+    Args:
+        config: The options of the request.
+        random_bytes: Returns that many random bytes, for the state and the code verifier.
+
+    Raises:
+        AuthConfigError: The client ID or redirect URI is missing, or the challenge method isn't S256.
     """
 
     def __init__(
@@ -81,62 +95,65 @@ class AuthRequest:
         *,
         random_bytes: RandomBytes = os.urandom,
     ) -> None:
-        found = read(AuthRequestConfig, config)
-        if found.code_challenge_method != "S256":
+        request = read(AuthRequestConfig, config)
+        if request.code_challenge_method != "S256":
             raise AuthConfigError(
-                f"code_challenge_method {found.code_challenge_method!r} must be 'S256': others do not protect the code"
+                f"code_challenge_method {request.code_challenge_method!r} must be 'S256': others do not protect the code"
             )
-        if not found.redirect_uri:
+        if not request.redirect_uri:
             raise AuthConfigError(
                 "AuthRequest needs a redirect_uri, for example com.your.app:/oauthredirect"
             )
-        if not found.client_id:
+        if not request.client_id:
             raise AuthConfigError("AuthRequest needs a client_id")
+
         self._random_bytes = random_bytes
-        self._config = found
+        self._config = request
         self._issuer: str | None = None
         self._must_return_issuer = False
-        self.state = (
-            _random_text(STATE_LENGTH, random_bytes)
-            if found.state is None
-            else found.state
-        )
+        state = request.state
+        if state is None:
+            state = _random_text(STATE_LENGTH, random_bytes)
+        self.state = state
         self.code_verifier: str | None = None
-        self.code_challenge = found.code_challenge
+        self.code_challenge = request.code_challenge
         self.url: str | None = None
 
     def get_auth_request_config(self) -> AuthRequestConfig:
         """Return the configuration with the state and, with PKCE, the code challenge, which is generated only once."""
         if self._config.use_pkce and self.code_verifier is None:
             self.code_verifier = _random_text(VERIFIER_LENGTH, self._random_bytes)
-            # Registers the verifier.
+            # Registers the verifier as a secret, too.
             self.code_challenge = derive_challenge(self.code_verifier)
+
         return replace(
             self._config, state=self.state, code_challenge=self.code_challenge
         )
 
     def make_auth_url(self, discovery: Discovery) -> str:
         """Build the authorization URL, set ``url`` and return it. Raises AuthConfigError."""
-        found = read(DiscoveryDocument, discovery)
-        if not found.authorization_endpoint:
+        document = read(DiscoveryDocument, discovery)
+        endpoint = document.authorization_endpoint
+        if not endpoint:
             raise AuthConfigError(
                 "the discovery document has no authorization_endpoint"
             )
-        check_secure(found.authorization_endpoint, "authorization_endpoint")
+        check_secure(endpoint, "authorization_endpoint")
         if not self.state:
             raise AuthConfigError(
                 "the authorization request needs a state, which ties the response to it"
             )
+
         config = self.get_auth_request_config()
-        metadata = found.discovery_document
+        metadata = document.discovery_document
         self._issuer = metadata.get("issuer")
         self._must_return_issuer = (
             metadata.get("authorization_response_iss_parameter_supported") is True
         )
-        sign = "&" if "?" in found.authorization_endpoint else "?"
-        self.url = (
-            f"{found.authorization_endpoint}{sign}{form_encoded(self._params(config))}"
-        )
+
+        separator = "&" if "?" in endpoint else "?"
+        self.url = f"{endpoint}{separator}{form_encoded(self._params(config))}"
+
         return self.url
 
     def parse_return_url(self, url: str) -> AuthSessionResult:
@@ -147,19 +164,26 @@ class AuthRequest:
         return self._parsed(url, return_params(url))
 
     def _parsed(self, url: str, returned: Returned) -> AuthSessionResult:
-        params, error_code = returned.params, returned.error_code
-        error = self._error(params, error_code)
+        params = returned.params
+        error = self._error(params, returned.error_code)
         if returned.repeated:
-            what = f"The response contains {' and '.join(returned.repeated)} more than once (RFC 6749 section 3.1)."
-            error = _error("repeated_parameter", what)
+            error = _error(
+                "repeated_parameter",
+                f"The response contains {' and '.join(returned.repeated)} more than once (RFC 6749 section 3.1).",
+            )
+
         tokens: TokenResponse | None = None
         if "access_token" in params and not error:
             try:
                 tokens = TokenResponse.from_query_params(params)
             except UnexpectedReplyError as problem:
                 error = _error("malformed_response", str(problem))
-        kind: ResultType = "error" if error else "success"
-        return AuthSessionResult(kind, url, params, error, tokens, error_code)
+
+        result_type: ResultType = "error" if error else "success"
+
+        return AuthSessionResult(
+            result_type, url, params, error, tokens, returned.error_code
+        )
 
     def prompt(
         self,
@@ -170,112 +194,139 @@ class AuthRequest:
     ) -> AuthSessionResult:
         """Open the authorization URL in a browser and return the result.
 
-        ``browser`` is a driver, a `LoopbackBrowser` or a callable that takes the URL and the redirect URI and returns
-        the URL of the redirect, or None if canceled. The result is ``locked`` if another sign-in is open in this
-        process. Raises AuthConfigError, and TimeoutError after ``timeout_seconds``.
+        The result is ``locked`` if another sign-in is open in this process.
+
+        Args:
+            discovery: The discovery document of the provider.
+            browser: A driver, a `LoopbackBrowser`, or a callable that takes the URL and the redirect URI and returns
+                the URL of the redirect, or None if canceled.
+            timeout_seconds: How long the user may take.
+
+        Raises:
+            AuthConfigError: The document or the browser is unsuitable.
+            TimeoutError: The user has not finished in time.
         """
         opened = browser_of(browser)
-        found = read(DiscoveryDocument, discovery)
+        document = read(DiscoveryDocument, discovery)
+        # Before the user signs in, rather than when the tokens are verified.
         if _is_openid(self._config):
-            require_id_tokens(found)
-        url = self.url or self.make_auth_url(found)
+            require_id_tokens(document)
+
+        url = self.url or self.make_auth_url(document)
         session = BrowserSession(
             url, self._config.redirect_uri, time.monotonic() + timeout_seconds
         )
         with _SESSIONS.opened(session) as is_open:
             if not is_open:
                 return AuthSessionResult("locked")
+
             result = opened.open(session)
+
         if session.dismissed.is_set():
             return AuthSessionResult("dismiss")
-        if result.type != "success" or result.url is None:
-            return AuthSessionResult(
-                "cancel" if result.type == "success" else result.type
+        if result.type != "success":
+            return AuthSessionResult(result.type)
+        if result.url is None:
+            return AuthSessionResult("cancel")
+
+        return self._result_of(result.url)
+
+    def _result_of(self, url: str) -> AuthSessionResult:
+        """Return the result of a sign-in whose browser ended at a URL."""
+        if not is_redirect(url, self._config.redirect_uri):
+            error = _error(
+                "redirect_mismatch",
+                "The browser returned to a URL other than redirect_uri.",
             )
-        if not is_redirect(result.url, self._config.redirect_uri):
-            return AuthSessionResult(
-                "error",
-                result.url,
-                error=_error(
-                    "redirect_mismatch",
-                    "The browser returned to a URL other than redirect_uri.",
-                ),
-            )
-        returned = return_params(result.url)
+            return AuthSessionResult("error", url, error=error)
+
+        returned = return_params(url)
         if returned.overridden:
             # `parse_return_url` follows the document, where the fragment wins. A provider sends its response in one
             # of the two, so what the other adds comes from someone else.
-            what = "The query and the fragment of the response contradict each other."
-            return AuthSessionResult(
-                "error", result.url, error=_error("repeated_parameter", what)
+            error = _error(
+                "repeated_parameter",
+                "The query and the fragment of the response contradict each other.",
             )
-        return self._parsed(result.url, returned)
+            return AuthSessionResult("error", url, error=error)
+
+        return self._parsed(url, returned)
 
     def _params(self, config: AuthRequestConfig) -> dict[str, str]:
         """Return the parameters in the order of the document; extra parameters never override those of the request."""
-        own: dict[str, str | None] = {
-            "code_challenge_method": config.code_challenge_method
-            if config.code_challenge
-            else None,
+        prompt = config.prompt
+        if prompt is not None and not isinstance(prompt, str):
+            prompt = " ".join(prompt)
+
+        challenge: dict[str, str] = {}
+        own: dict[str, str | None] = {}
+        if config.code_challenge:
+            challenge["code_challenge"] = config.code_challenge
+            own["code_challenge_method"] = config.code_challenge_method
+        own |= {
             "client_secret": config.client_secret,
-            "prompt": config.prompt
-            if isinstance(config.prompt, str)
-            else " ".join(config.prompt or ()),
+            "prompt": prompt,
             "redirect_uri": config.redirect_uri,
             "client_id": config.client_id,
             "response_type": config.response_type,
             "state": config.state,
             "scope": " ".join(config.scopes or ()),
         }
-        first = (
-            {"code_challenge": config.code_challenge} if config.code_challenge else {}
-        )
+
+        # The challenge comes first, and is written again over an extra parameter of its name.
         return {
-            **first,
+            **challenge,
             **config.extra_params,
-            **first,
+            **challenge,
             **{name: value for name, value in own.items() if value},
         }
 
     def _error(
         self, params: Mapping[str, str], error_code: str | None
     ) -> AuthError | None:
-        returned, own = (
-            state.encode(errors="surrogatepass")
-            for state in (params.get("state", ""), self.state)
-        )
-        if "state" not in params or not hmac.compare_digest(returned, own):
+        """Return the error of a response, or None."""
+        if "state" not in params or not _are_equal(params["state"], self.state):
             return _error("state_mismatch", _STATE_MISMATCH)
+
         if self._has_foreign_issuer(params):
             return _error(
                 "issuer_mismatch",
                 "The response is from another identity provider (RFC 9207).",
             )
-        if code := params.get("error") or error_code:
+
+        code = params.get("error") or error_code
+        if code:
             return AuthError({**params, "error": code})
+
         return None
 
     def _has_foreign_issuer(self, params: Mapping[str, str]) -> bool:
         if "iss" not in params:
             return self._must_return_issuer
+
         return self._issuer is not None and params["iss"] != self._issuer
 
 
 def derive_challenge(verifier: str) -> str:
     """Return the S256 challenge of a verifier (RFC 7636 section 4.2).
 
+    >>> derive_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+    'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+
     Raises AuthConfigError if the verifier is not 43 to 128 characters long or contains one that section 4.1 forbids.
     """
     SECRETS.learn(verifier)
-    if not 43 <= len(verifier) <= VERIFIER_LENGTH:  # noqa: PLR2004  # RFC 7636 section 4.1
+    if not MIN_VERIFIER_LENGTH <= len(verifier) <= VERIFIER_LENGTH:
         raise AuthConfigError(
-            f"the code verifier must have 43 to {VERIFIER_LENGTH} characters, not {len(verifier)}"
+            f"the code verifier must have {MIN_VERIFIER_LENGTH} to {VERIFIER_LENGTH} characters, not {len(verifier)}"
         )
-    if not set(verifier) <= set(_SIGNS + "-._~"):
+    if not set(verifier) <= _UNRESERVED:
         raise AuthConfigError(
             "the code verifier must consist of letters, digits and - . _ ~ only"
         )
+
     digest = hashlib.sha256(verifier.encode("ascii")).digest()
+
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
 
 
@@ -286,11 +337,14 @@ def load(
     client: "httpx.Client | None" = None,
 ) -> AuthRequest:
     """Create an authorization request and build its URL; raises the errors of `fetch_discovery` and `AuthRequest`."""
-    found = read(AuthRequestConfig, config)
-    if _is_openid(found):
+    request_config = read(AuthRequestConfig, config)
+    # Before the first request, rather than after the sign-in.
+    if _is_openid(request_config):
         require_joserfc()
-    request = AuthRequest(found)
+
+    request = AuthRequest(request_config)
     request.make_auth_url(resolve_discovery(issuer_or_discovery, client=client))
+
     return request
 
 
@@ -304,4 +358,13 @@ def _error(code: str, description: str) -> AuthError:
 
 def _random_text(length: int, random_bytes: RandomBytes) -> str:
     """Return a random string of ``length`` ASCII letters and digits."""
-    return "".join(_SIGNS[byte % len(_SIGNS)] for byte in random_bytes(length))
+    count = len(_ALPHANUMERICS)
+
+    return "".join(_ALPHANUMERICS[byte % count] for byte in random_bytes(length))
+
+
+def _are_equal(text: str, secret: str) -> bool:
+    """Compare a text with a secret, in a time that does not depend on where they differ."""
+    return hmac.compare_digest(
+        text.encode(errors="surrogatepass"), secret.encode(errors="surrogatepass")
+    )

@@ -95,13 +95,15 @@ class TokenResponse:
     @classmethod
     def from_query_params(cls, params: Mapping[str, Any]) -> Self:
         """Create a response from parameters. Raises UnexpectedReplyError for a value of the wrong type."""
-        learn_received(params)  # before any error: a traceback shows what was given
-        known: dict[str, Any] = {name: text_of(params, name) for name in _TEXTS}
-        known |= {
-            name: seconds_of(params, name) for name in ("expires_in", "issued_at")
-        }
+        # Before any error: a traceback shows what was given.
+        learn_received(params)
+
+        values: dict[str, Any] = {name: text_of(params, name) for name in _TEXTS}
+        for name in ("expires_in", "issued_at"):
+            values[name] = seconds_of(params, name)
+
         return cls(
-            **{name: value for name, value in known.items() if value is not None}
+            **{name: value for name, value in values.items() if value is not None}
         )
 
     @staticmethod
@@ -114,20 +116,30 @@ class TokenResponse:
         """Return whether a token is valid until its expiry plus ``seconds_margin``, which is negative to end earlier.
 
         A token without ``expires_in`` never expires; one with it, but without ``issued_at``, is stale.
+
+        >>> TokenResponse.is_token_fresh({"expiresIn": 3600, "issuedAt": 1000}, now=3999)
+        True
+        >>> TokenResponse.is_token_fresh({"expiresIn": 3600, "issuedAt": 1000}, now=4000)
+        False
         """
         if token is None:
             return False
+
+        has_time_of_issue = True
         if not isinstance(token, TokenResponse):
-            given = python_names(token)
-            token = TokenResponse.from_query_params(given)
-            if "issued_at" not in given:
-                return token.expires_in is None
+            params = python_names(token)
+            token = TokenResponse.from_query_params(params)
+            has_time_of_issue = "issued_at" in params
+
+        if token.expires_in is None:
+            return True
+        if not has_time_of_issue:
+            return False
+
         time_now = get_current_time_in_seconds() if now is None else now
         margin = MARGIN_SECONDS if seconds_margin is None else seconds_margin
-        return (
-            token.expires_in is None
-            or time_now < token.issued_at + token.expires_in + margin
-        )
+
+        return time_now < token.issued_at + token.expires_in + margin
 
     def should_refresh(self, *, now: float | None = None) -> bool:
         """Return whether the token is stale and can be refreshed."""
@@ -146,18 +158,23 @@ class TokenResponse:
         (OpenID Connect Core section 12.2).
         """
         common = read(TokenRequestConfig, config)
-        found = read(DiscoveryDocument, discovery)
-        given = {
-            one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)
+        document = read(DiscoveryDocument, discovery)
+        values = {
+            field.name: getattr(common, field.name)
+            for field in fields(TokenRequestConfig)
         }
-        request = RefreshTokenRequest({**given, "refresh_token": self.refresh_token})
-        new = request.perform(found, client=client)
-        if self.id_token and new.id_token and "jwks_uri" in found.discovery_document:
+        request = RefreshTokenRequest({**values, "refresh_token": self.refresh_token})
+        new = request.perform(document, client=client)
+
+        # Without the provider's keys, the new ID token proves nothing.
+        if self.id_token and new.id_token and "jwks_uri" in document.discovery_document:
             claims = verify_id_token(
-                new.id_token, found, client_id=common.client_id, client=client
+                new.id_token, document, client_id=common.client_id, client=client
             )
             check_same_subject(claims, self.id_token)
+
         omitted = [name for name in _KEPT if getattr(new, name) in (None, "")]
+
         return replace(new, **{name: getattr(self, name) for name in omitted})
 
 
@@ -174,19 +191,21 @@ class _Request(Generic[_R]):
 
         Extra headers never override those of the request, in whatever case they are spelled.
         """
-        client_id, secret = self._config.client_id, self._config.client_secret
+        client_id = self._config.client_id
+        secret = self._config.client_secret
         own = {"Content-Type": FORM_TYPE}
         if secret is not None and client_id:
             credentials = f"{component(client_id)}:{component(secret)}".encode()
-            own["Authorization"] = (
-                f"Basic {base64.b64encode(credentials).decode('ascii')}"
-            )
-        taken = set(map(str.lower, own))
+            encoded = base64.b64encode(credentials).decode("ascii")
+            own["Authorization"] = f"Basic {encoded}"
+
+        own_names = {name.lower() for name in own}
         extra = {
             name: value
             for name, value in (self._config.extra_headers or {}).items()
-            if str(name).lower() not in taken
+            if str(name).lower() not in own_names
         }
+
         return {**extra, **own}
 
 
@@ -195,7 +214,8 @@ class _TokenRequest(_Request[_C]):
         self, config: _C, grant_type: str, own_params: Mapping[str, str]
     ) -> None:
         super().__init__(config)
-        self._grant_type, self._own = grant_type, own_params
+        self._grant_type = grant_type
+        self._own_params = own_params
         if not config.client_id:
             raise AuthConfigError(f"{type(self).__name__} needs a client_id")
 
@@ -207,51 +227,39 @@ class _TokenRequest(_Request[_C]):
             body["client_id"] = config.client_id
         if config.scopes is not None:
             body["scope"] = " ".join(config.scopes)
-        return {
-            **body,
-            **{
-                name: v
-                for name, v in (config.extra_params or {}).items()
-                if name not in body
-            },
-            **self._own,
-        }
+
+        # Written twice: first for their order, then over extra parameters of the same names.
+        return {**body, **(config.extra_params or {}), **body, **self._own_params}
 
     def _perform(
         self,
-        given: Discovery,
+        discovery: Discovery,
         client: "httpx.Client | None",
         *,
         nonce: str | None = None,
         needs_id_token: bool = False,
     ) -> TokenResponse:
-        discovery, is_openid = (
-            read(DiscoveryDocument, given),
-            "openid" in (self._config.scopes or ()),
-        )
-        if not discovery.token_endpoint:
+        document = read(DiscoveryDocument, discovery)
+        is_openid = "openid" in (self._config.scopes or ())
+        if not document.token_endpoint:
             raise AuthConfigError("the discovery document has no token_endpoint")
         if is_openid:
-            require_id_tokens(discovery)
+            require_id_tokens(document)
+
         headers = {"Accept": ACCEPT_JSON, **self.get_headers()}
-        tokens = _tokens(
-            send(
-                "POST",
-                discovery.token_endpoint,
-                headers,
-                client,
-                form=self.get_query_body(),
-            )
-        )
+        body = self.get_query_body()
+        reply = send("POST", document.token_endpoint, headers, client, form=body)
+        tokens = _tokens(reply)
+
         if is_openid and (tokens.id_token or needs_id_token):
-            client_id = self._config.client_id
             verify_id_token(
                 tokens.id_token or "",
-                discovery,
-                client_id=client_id,
+                document,
+                client_id=self._config.client_id,
                 nonce=nonce,
                 client=client,
             )
+
         return tokens
 
 
@@ -259,19 +267,20 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
     """Authorization code exchange (RFC 6749 section 4.1.3); a missing code or redirect URI is an AuthConfigError."""
 
     def __init__(self, config: AccessTokenRequestConfig | Mapping[str, Any]) -> None:
-        found = read(AccessTokenRequestConfig, config)
-        if not found.redirect_uri:
+        request = read(AccessTokenRequestConfig, config)
+        if not request.redirect_uri:
             raise AuthConfigError(
                 "AccessTokenRequest needs the redirect_uri of the authorization request, such as myapp://redirect"
             )
-        if not found.code:
+        if not request.code:
             raise AuthConfigError(
                 "AccessTokenRequest needs the code that the identity provider returned"
             )
+
         super().__init__(
-            found,
+            request,
             AUTHORIZATION_CODE,
-            {"redirect_uri": found.redirect_uri, "code": found.code},
+            {"redirect_uri": request.redirect_uri, "code": request.code},
         )
 
     def perform(
@@ -293,10 +302,13 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
     """Token refresh (RFC 6749 section 6); a missing refresh token is an AuthConfigError."""
 
     def __init__(self, config: RefreshTokenRequestConfig | Mapping[str, Any]) -> None:
-        found = read(RefreshTokenRequestConfig, config)
-        if not found.refresh_token:
+        request = read(RefreshTokenRequestConfig, config)
+        if not request.refresh_token:
             raise AuthConfigError("RefreshTokenRequest needs a refresh_token")
-        super().__init__(found, REFRESH_TOKEN, {"refresh_token": found.refresh_token})
+
+        super().__init__(
+            request, REFRESH_TOKEN, {"refresh_token": request.refresh_token}
+        )
 
     def perform(
         self, discovery: Discovery, *, client: "httpx.Client | None" = None
@@ -315,8 +327,15 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
 
     def get_query_body(self) -> dict[str, str]:
         """Return the parameters of the body."""
-        names = ("token", "token_type_hint", "client_id", "client_secret")
-        return {name: value for name in names if (value := getattr(self._config, name))}
+        config = self._config
+        body = {
+            "token": config.token,
+            "token_type_hint": config.token_type_hint,
+            "client_id": config.client_id,
+            "client_secret": config.client_secret,
+        }
+
+        return {name: value for name, value in body.items() if value}
 
     def perform(
         self, discovery: Discovery, *, client: "httpx.Client | None" = None
@@ -328,11 +347,14 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
         endpoint = read(DiscoveryDocument, discovery).revocation_endpoint
         if not endpoint:
             raise AuthConfigError("the discovery document has no revocation_endpoint")
-        headers, body = self.get_headers(), self.get_query_body()
+
+        headers = self.get_headers()
+        body = self.get_query_body()
         if "Authorization" in headers:
             # RFC 6749 section 2.3: one authentication method per request.
             body.pop("client_secret", None)
         send("POST", endpoint, headers, client, form=body)
+
         return True
 
 
@@ -370,19 +392,18 @@ def revoke(
 def _tokens(reply: Reply) -> TokenResponse:
     """Parse a token response; an ``error`` counts with any status, because some providers send errors with 200."""
     try:
-        found = reply.json()
+        response = reply.json()
     except UnexpectedReplyError:
         if reply.status < _SERVER_ERRORS:
             raise
-        found = {}
-    if "error" in found:
-        texts = {
-            name: value if isinstance(value, str) else json.dumps(value)
-            for name, value in found.items()
-        }
-        raise TokenError(
-            {name: text for name, text in texts.items() if found[name] is not None}
-        )
+        response = {}
+
+    if "error" in response:
+        params: dict[str, str] = {}
+        for name, value in response.items():
+            if value is not None:
+                params[name] = value if isinstance(value, str) else json.dumps(value)
+        raise TokenError(params)
     if reply.status >= _SERVER_ERRORS:
         raise TokenError(
             {
@@ -390,10 +411,12 @@ def _tokens(reply: Reply) -> TokenResponse:
                 "error_description": f"{shown(reply.url)} returned {reply.status}",
             }
         )
-    if not isinstance(found.get("access_token"), str):
+    if not isinstance(response.get("access_token"), str):
         raise UnexpectedReplyError(
             f"{shown(reply.url)} returned {reply.status} without an access_token"
         )
-    return replace(
-        TokenResponse.from_query_params({**found, "state": None}), raw_response=found
-    )
+
+    # A state belongs to the response of the authorization endpoint.
+    tokens = TokenResponse.from_query_params({**response, "state": None})
+
+    return replace(tokens, raw_response=response)
