@@ -30,10 +30,12 @@ _T = TypeVar("_T")
 @dataclass(frozen=True, slots=True)
 class _Config:
     def __post_init__(self) -> None:
-        learn_sent({one.name: getattr(self, one.name) for one in fields(self)})
-        for one in fields(self):
-            if (value := getattr(self, one.name)) is not None:
-                _check(one.name, value)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        # Before any error: a traceback shows what was given.
+        learn_sent(values)
+        for name, value in values.items():
+            if value is not None:
+                _check(name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +128,19 @@ def read(kind: type[_T], given: object) -> _T:
     """
     if isinstance(given, kind):
         return given
+
     values = python_names(given, kind.__name__)
-    learn_sent(values)  # before any error: a traceback shows what was given
-    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # every kind is a dataclass
-    if unknown := sorted(values.keys() - set(known)):
-        names = ", ".join(f"{name}{hint(name, known)}" for name in unknown)
+    # Before any error: a traceback shows what was given.
+    learn_sent(values)
+
+    available = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # every kind is a dataclass
+    unknown = sorted(values.keys() - set(available))
+    if unknown:
+        names = ", ".join(f"{name}{hint(name, available)}" for name in unknown)
         raise AuthConfigError(
-            f"{kind.__name__} has unknown fields: {names} (available: {', '.join(known)})"
+            f"{kind.__name__} has unknown fields: {names} (available: {', '.join(available)})"
         )
+
     return kind(**values)
 
 
@@ -141,6 +148,7 @@ def python_names(given: object, what: str = "the value") -> dict[str, Any]:
     """Convert the names of a mapping to snake case and drop None values. Raises AuthConfigError for other types."""
     if not isinstance(given, Mapping):
         raise AuthConfigError(f"{what} must be a mapping, not {type(given).__name__}")
+
     pairs = cast("Mapping[object, Any]", given)
     return {
         _python_name(str(name)): value
@@ -151,38 +159,55 @@ def python_names(given: object, what: str = "the value") -> dict[str, Any]:
 
 def _check(name: str, value: object) -> None:
     """Raise AuthConfigError for a value of another type, without quoting it: it may be a secret."""
-    given = type(value).__name__
     if name == "scopes" and isinstance(value, str):
         raise AuthConfigError(
             f"scopes {value!r} must be a list, for example {value.split()}"
         )
-    if name in _PARAMETERS | {"discovery_document"}:
-        fits, rule = isinstance(value, Mapping), "a mapping"
-    elif name in _FLAGS:
-        fits, rule = isinstance(value, bool), "True or False"
-    elif name in _LISTS and not isinstance(value, str):
-        texts = (
-            cast("Sequence[object]", value) if isinstance(value, Sequence) else (None,)
-        )
-        fits, rule = all(isinstance(one, str) for one in texts), "a list of strings"
-    else:
-        fits, rule = isinstance(value, str), "a string"
-    if not fits:
-        raise AuthConfigError(f"{name} must be {rule}, not {given}")
+
+    rule = _violated_rule(name, value)
+    if rule:
+        raise AuthConfigError(f"{name} must be {rule}, not {type(value).__name__}")
     if name in _PARAMETERS:
         _check_parameters(name, cast("Mapping[str, object]", value))
 
 
+def _violated_rule(name: str, value: object) -> str:
+    """Return what the value of a field must be, or an empty string if it is that."""
+    if name in _PARAMETERS or name == "discovery_document":
+        return "" if isinstance(value, Mapping) else "a mapping"
+    if name in _FLAGS:
+        return "" if isinstance(value, bool) else "True or False"
+    if name in _LISTS and not isinstance(value, str):
+        return "" if _is_list_of_strings(value) else "a list of strings"
+
+    return "" if isinstance(value, str) else "a string"
+
+
+def _is_list_of_strings(value: object) -> bool:
+    if not isinstance(value, Sequence):
+        return False
+
+    return all(isinstance(item, str) for item in cast("Sequence[object]", value))
+
+
 def _check_parameters(name: str, values: Mapping[str, object]) -> None:
-    if wrong := [
-        key
+    # A bool is an int in Python, and has several spellings in a form.
+    wrong = [
+        repr(key)
         for key, value in values.items()
         if not isinstance(value, str | int) or isinstance(value, bool)
-    ]:
-        raise AuthConfigError(
-            f"{name} must have string values: {', '.join(map(repr, wrong))}"
-        )
+    ]
+    if wrong:
+        raise AuthConfigError(f"{name} must have string values: {', '.join(wrong)}")
 
 
 def _python_name(name: str) -> str:
-    return re.sub(r"(?<=[a-z])[A-Z]+", lambda found: f"_{found[0].lower()}", name)
+    """Convert a name of the document to snake case.
+
+    Only the letters after a small one: ``usePKCE`` becomes ``use_pkce``.
+    """
+
+    def in_lower_case(match: re.Match[str]) -> str:
+        return f"_{match[0].lower()}"
+
+    return re.sub(r"(?<=[a-z])[A-Z]+", in_lower_case, name)

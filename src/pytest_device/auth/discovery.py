@@ -19,7 +19,9 @@ __tracebackhide__ = hides_frames
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 
 _ENDPOINTS: Final = [
-    one.name for one in fields(DiscoveryDocument) if one.name.endswith("_endpoint")
+    field.name
+    for field in fields(DiscoveryDocument)
+    if field.name.endswith("_endpoint")
 ]
 
 
@@ -33,26 +35,33 @@ def fetch_discovery(
 ) -> DiscoveryDocument:
     """Fetch the discovery document of an issuer.
 
-    Raises AuthConfigError if the issuer uses http on another machine or has a query or fragment; UnexpectedReplyError
-    if the metadata names another issuer; TransportError.
+    Raises:
+        AuthConfigError: The issuer uses http on another machine, or has a query or fragment.
+        UnexpectedReplyError: The metadata is invalid, or names another issuer.
+        TransportError: The provider does not reply.
     """
-    base = check_issuer(issuer).removesuffix("/")  # OpenID Connect Discovery section 4
-    found = get_json(issuer_with_well_known_url(base), {}, client)
-    if found.get("issuer") != issuer:
+    # OpenID Connect Discovery section 4: without a trailing slash.
+    base = check_issuer(issuer).removesuffix("/")
+    metadata = get_json(issuer_with_well_known_url(base), {}, client)
+    if metadata.get("issuer") != issuer:
         raise UnexpectedReplyError(
-            f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
+            f"{shown(issuer)} returned metadata of the issuer {shown(str(metadata.get('issuer')))!r}: "
             "both must match exactly, including a trailing slash"
         )
+
+    # The document spells one name otherwise than the specification.
     endpoints = {
-        name: found.get(name.replace("user_info", "userinfo")) for name in _ENDPOINTS
+        name: metadata.get(name.replace("user_info", "userinfo")) for name in _ENDPOINTS
     }
-    if not_text := sorted(
+    not_text = [
         name for name, value in endpoints.items() if not isinstance(value, str | None)
-    ):
+    ]
+    if not_text:
         raise UnexpectedReplyError(
-            f"{shown(issuer)} returned invalid metadata: {', '.join(not_text)} must be a string"
+            f"{shown(issuer)} returned invalid metadata: {', '.join(sorted(not_text))} must be a string"
         )
-    return DiscoveryDocument(**endpoints, discovery_document=found)
+
+    return DiscoveryDocument(**endpoints, discovery_document=metadata)
 
 
 def resolve_discovery(
@@ -63,6 +72,7 @@ def resolve_discovery(
     """Return a given discovery document, or fetch that of an issuer; raises the errors of `fetch_discovery`."""
     if isinstance(issuer_or_discovery, str):
         return fetch_discovery(issuer_or_discovery, client=client)
+
     return read(DiscoveryDocument, issuer_or_discovery)
 
 
@@ -72,29 +82,40 @@ def fetch_user_info(
     *,
     client: "httpx.Client | None" = None,
 ) -> dict[str, Any]:
-    """Fetch the claims of the user; ``config`` is a token response or a mapping with ``accessToken``.
+    """Fetch the claims of the user.
 
-    Raises AuthConfigError if the endpoint or access token is missing, AuthError if ``sub`` differs from that of the ID
-    token in ``config``, UnexpectedReplyError, TransportError.
+    Args:
+        config: A token response, or a mapping with ``accessToken`` and optionally ``idToken``.
+        discovery: The discovery document of the provider.
+        client: The HTTP client.
+
+    Raises:
+        AuthConfigError: The endpoint or the access token is missing.
+        AuthError: The claims are about another user than the ID token.
+        UnexpectedReplyError: The reply is not a JSON object.
+        TransportError: The provider does not reply.
     """
     endpoint = read(DiscoveryDocument, discovery).user_info_endpoint
     if not endpoint:
         raise AuthConfigError("the discovery document has no user_info_endpoint")
-    token = _of(config, "accessToken", "access_token")
+
+    token = _member(config, "accessToken", "access_token")
     if not token or not isinstance(cast("object", token), str):
         raise AuthConfigError("user info needs an access token, which is a string")
-    found = get_json(
-        endpoint,
-        {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"},
-        client,
-    )
-    if id_token := _of(config, "idToken", "id_token"):
-        check_same_subject(found, id_token)
-    return found
+
+    headers = {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"}
+    claims = get_json(endpoint, headers, client)
+    id_token = _member(config, "idToken", "id_token")
+    if id_token:
+        check_same_subject(claims, id_token)
+
+    return claims
 
 
-def _of(config: object, name: str, ours: str) -> str:
+def _member(config: object, document_name: str, python_name: str) -> str:
+    """Return a member of a mapping or an object, or an empty string if there is none."""
     if isinstance(config, Mapping):
         pairs = cast("Mapping[str, Any]", config)
-        return pairs.get(name) or pairs.get(ours) or ""
-    return getattr(config, ours, None) or ""
+        return pairs.get(document_name) or pairs.get(python_name) or ""
+
+    return getattr(config, python_name, None) or ""

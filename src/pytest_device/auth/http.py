@@ -1,9 +1,10 @@
 """HTTP requests to identity providers, limited in duration and response size."""
 
 import json
+import math
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -46,15 +47,18 @@ class Reply:
     def json(self) -> dict[str, Any]:
         """Parse the body as a JSON object. Raises UnexpectedReplyError."""
         try:
-            found: object = json.loads(self.body)
+            value: object = json.loads(self.body)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            value = None
+        if not isinstance(value, dict):
             raise UnexpectedReplyError(
                 f"{shown(self.url)} returned {self.status} without a JSON object"
             )
-        learn_received(cast("object", found))
-        return cast("dict[str, Any]", found)
+
+        content = cast("dict[str, Any]", value)
+        learn_received(content)
+
+        return content
 
 
 def get_json(
@@ -66,6 +70,7 @@ def get_json(
         raise UnexpectedReplyError(
             f"{shown(url)} returned {reply.status} (expected 200)", status=reply.status
         )
+
     return reply.json()
 
 
@@ -74,6 +79,7 @@ def text_of(params: Mapping[str, Any], name: str) -> str | None:
     value: object = params.get(name)
     if value is None or isinstance(value, str):
         return value
+
     raise UnexpectedReplyError(
         f"{name} in the identity provider's reply must be a string, not {type(value).__name__}"
     )
@@ -84,16 +90,28 @@ def seconds_of(params: Mapping[str, Any], name: str) -> float | None:
     value: object = params.get(name)
     if value is None or value == "":
         return None
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            seconds = float(value)
-            # Whole numbers stay as they are; infinity and NaN raise an error here.
-            return int(seconds) if int(seconds) == seconds else seconds
-        except (ValueError, OverflowError):
-            pass
-    raise UnexpectedReplyError(
-        f"{name} {value!r} in the identity provider's reply must be a number of seconds"
-    )
+
+    seconds = _finite_number(value)
+    if seconds is None:
+        raise UnexpectedReplyError(
+            f"{name} {value!r} in the identity provider's reply must be a number of seconds"
+        )
+
+    # Whole numbers stay as they are.
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _finite_number(value: object) -> float | None:
+    """Return a number, also one that is written as a string, which some providers send, or None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+
+    return number if math.isfinite(number) else None
 
 
 def send(
@@ -106,27 +124,27 @@ def send(
 ) -> Reply:
     """Send a request without following redirects, which could send secrets to another server.
 
-    Raises AuthConfigError for an insecure URL, TransportError if no complete response arrives in time,
-    UnexpectedReplyError for a redirect or a response larger than 1 MB.
+    Raises:
+        AuthConfigError: The URL is insecure, or a header cannot be sent.
+        TransportError: No complete response arrives in time.
+        UnexpectedReplyError: The response is a redirect, or larger than 1 MB.
     """
     import httpx
 
     learn_sent(headers)
     learn_sent(form or {})
     check_secure(url, "endpoint")
-    if unfit := [
-        name for name, value in headers.items() if not _is_header_value(value)
-    ]:
+    unfit = [name for name, value in headers.items() if not _is_header_value(value)]
+    if unfit:
         raise AuthConfigError(
             f"{', '.join(unfit)}: the value must be text of visible ASCII characters"
         )
+
     content = None if form is None else form_encoded(form)
     try:
         with (
-            nullcontext(client)
-            if client
-            else httpx.Client(timeout=TIMEOUT_SECONDS, verify=uses_tls(url)) as used,
-            used.stream(
+            _client_for(url, client) as http,
+            http.stream(
                 method,
                 url,
                 headers=dict(headers),
@@ -134,7 +152,7 @@ def send(
                 follow_redirects=False,
             ) as response,
         ):
-            body = _body_of(response, url, used.timeout.read or TIMEOUT_SECONDS)
+            body = _body_of(response, url, http.timeout.read or TIMEOUT_SECONDS)
     except (httpx.InvalidURL, UnicodeError):
         raise AuthConfigError(f"endpoint {shown(url)!r} must be a URL") from None
     except httpx.DecodingError:
@@ -147,11 +165,25 @@ def send(
             f"no reply from {shown(url)}: {str(error) or type(error).__name__}",
             sent=sent,
         ) from None
+
     if response.is_redirect:
         raise UnexpectedReplyError(
             f"{shown(url)} returned a redirect, which is not followed: use the final URL"
         )
+
     return Reply(url, response.status_code, body)
+
+
+def _client_for(
+    url: str, client: "httpx.Client | None"
+) -> "AbstractContextManager[httpx.Client]":
+    """Return a context manager with the caller's client, which stays open, or with one of its own."""
+    import httpx
+
+    if client is not None:
+        return nullcontext(client)
+
+    return httpx.Client(timeout=TIMEOUT_SECONDS, verify=uses_tls(url))
 
 
 def _is_header_value(value: object) -> bool:
@@ -168,6 +200,7 @@ def _body_of(response: "httpx.Response", url: str, seconds: float) -> bytes:
             raise TransportError(
                 f"the reply of {shown(url)} took more than {seconds:g} s", sent=True
             ) from None
+
         raise UnexpectedReplyError(
             f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB"
         ) from None

@@ -1,6 +1,5 @@
 """Encoding and parsing of URLs and forms as in browsers, and checks that URLs are secure."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
@@ -24,11 +23,13 @@ def form_encoded(params: Mapping[str, str]) -> str:
 
     Raises AuthConfigError for a text that UTF-8 can't encode.
     """
-    quoted = (
-        (_quoted(quote_plus, name, "*"), _quoted(quote_plus, value, "*"))
+    pairs = [
+        f"{_quoted(quote_plus, name, '*')}={_quoted(quote_plus, value, '*')}"
         for name, value in params.items()
-    )
-    return "&".join(f"{name}={value}" for name, value in quoted).replace("~", "%7E")
+    ]
+
+    # Python leaves the tilde, which the standard encodes.
+    return "&".join(pairs).replace("~", "%7E")
 
 
 def component(text: str) -> str:
@@ -67,37 +68,55 @@ def return_params(url: str) -> Returned:
         raise AuthConfigError(
             f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}"
         )
-    learn_url(url.strip(" \t\r\n"))
+
+    # Browsers drop blanks around a URL.
+    url = url.strip(_BLANK)
+    learn_url(url)
     try:
-        parts = urlsplit(url.strip(_BLANK))  # as browsers do
+        parts = urlsplit(url)
     except ValueError as error:
         raise AuthConfigError(f"the returned URL is malformed: {error}") from None
 
     query = parse_qsl(parts.query, keep_blank_values=True)
     fragment = parse_qsl(parts.fragment.removeprefix("?"), keep_blank_values=True)
-    error_code = next((value for name, value in query if name == "errorCode"), None)
-    params = {name: value for name, value in query if name != "errorCode"}
-    later = dict(fragment)
-    counts = [Counter(name for name, _ in pairs) for pairs in (query, fragment)]
-    repeated = tuple(name for name in ONCE if any(count[name] > 1 for count in counts))
-    overridden = tuple(
-        name for name in params if later.get(name, params[name]) != params[name]
+    error_codes = [value for name, value in query if name == "errorCode"]
+    in_query = {name: value for name, value in query if name != "errorCode"}
+    in_fragment = dict(fragment)
+
+    return Returned(
+        params=in_query | in_fragment,
+        error_code=error_codes[0] if error_codes else None,
+        repeated=tuple(name for name in ONCE if _is_repeated(name, query, fragment)),
+        overridden=tuple(
+            name
+            for name, value in in_query.items()
+            if in_fragment.get(name, value) != value
+        ),
     )
-    return Returned(params | later, error_code, repeated, overridden)
+
+
+def _is_repeated(name: str, *parts: list[tuple[str, str]]) -> bool:
+    """Return whether one of the parts of a URL contains a parameter more than once."""
+    for pairs in parts:
+        names = [pair_name for pair_name, _ in pairs]
+        if names.count(name) > 1:
+            return True
+
+    return False
 
 
 def check_secure(url: str, name: str) -> str:
     """Return a URL that is secure for tokens: https, or http on this machine. Raises AuthConfigError for others."""
     try:
         parts = urlsplit(url)
-        host = (
-            parts.hostname
-            if parts.port != 0 and url.isprintable() and " " not in url
-            else None
-        )
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         raise AuthConfigError(f"{name} {shown(url)!r} must be a URL") from None
-    if not host or parts.scheme not in {"http", "https"}:
+
+    # Parsers differ in what they do with blanks and control characters.
+    is_url = host and port != 0 and url.isprintable() and " " not in url
+    if not host or not is_url or parts.scheme not in {"http", "https"}:
         raise AuthConfigError(f"{name} {shown(url)!r} must be an https URL")
     if "#" in url:
         raise AuthConfigError(f"{name} {shown(url)!r} must have no fragment")
@@ -105,6 +124,7 @@ def check_secure(url: str, name: str) -> str:
         raise AuthConfigError(
             f"{name} {shown(url)!r} must use https: http is only allowed on this machine (127.0.0.1)"
         )
+
     return url
 
 
@@ -119,4 +139,5 @@ def check_issuer(issuer: str) -> str:
         raise AuthConfigError(
             f"issuer {shown(issuer)!r} must have neither a query nor a fragment"
         )
+
     return check_secure(issuer, "issuer")
