@@ -26,8 +26,6 @@ from pytest_device.auth.discovery import (
     issuer_with_well_known_url as issuer_with_well_known_url,
 )
 from pytest_device.auth.discovery import resolve_discovery as resolve_discovery
-from pytest_device.auth.handover import launch_arguments as launch_arguments
-from pytest_device.auth.handover import link_with_tokens as link_with_tokens
 from pytest_device.auth.id_token import verify_id_token as verify_id_token
 from pytest_device.auth.redirect import get_default_return_url as get_default_return_url
 from pytest_device.auth.redirect import get_redirect_url as get_redirect_url
@@ -47,6 +45,8 @@ from pytest_device.auth.token import (
 )
 from pytest_device.auth.token import refresh as refresh
 from pytest_device.auth.token import revoke as revoke
+from pytest_device.auth.token_passing import launch_arguments as launch_arguments
+from pytest_device.auth.token_passing import link_with_tokens as link_with_tokens
 from pytest_device.errors import AuthConfigError as AuthConfigError
 from pytest_device.errors import AuthError as AuthError
 from pytest_device.errors import ResponseError as ResponseError

@@ -20,6 +20,9 @@ __tracebackhide__ = hides_frames
 BrowserOutcome: TypeAlias = Literal["success", "cancel", "dismiss", "locked"]
 
 POLL_SECONDS: Final = 0.05
+_SIGNED_IN: Final = (
+    b"<!doctype html><title>Signed in</title><p>You can close this page."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ def browser_of(given: AnyBrowser) -> Browser:
         return cast("Browser", given)
     if callable(given):
         return _CallableBrowser(given)
+
     raise AuthConfigError(
         f"browser {given!r} must be a driver, a LoopbackBrowser or a callable"
     )
@@ -98,27 +102,30 @@ class _CallableBrowser:
         try:
             inspect.signature(self.function).bind(*arguments)
         except TypeError:
-            arguments = arguments[:1]
+            arguments = (session.url,)
+
         return _result(self.function(*arguments))
 
 
-def _result(found: object) -> BrowserResult:
-    if isinstance(found, BrowserResult):
-        return found
-    if found is None:
+def _result(returned: object) -> BrowserResult:
+    """Return the outcome that a function returned. Raises AuthConfigError for any other value."""
+    if isinstance(returned, BrowserResult):
+        return returned
+    if returned is None:
         return BrowserResult("cancel")
-    if isinstance(found, str):
-        return BrowserResult("success", found)
-    pairs: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    if isinstance(returned, str):
+        return BrowserResult("success", returned)
+
+    if isinstance(returned, Mapping):
+        pairs = cast("Mapping[str, Any]", returned)
+        outcome: Any = pairs.get("type")
+        url = pairs.get("url")
+        if outcome in get_args(BrowserOutcome) and isinstance(url, str | None):
+            return BrowserResult(outcome, url)
+
+    raise AuthConfigError(
+        "a browser must return a URL, None if canceled, or a mapping with type and url"
     )
-    if pairs.get("type") not in get_args(BrowserOutcome) or not isinstance(
-        pairs.get("url"), str | None
-    ):
-        raise AuthConfigError(
-            "a browser must return a URL, None if canceled, or a mapping with type and url"
-        )
-    return BrowserResult(pairs["type"], pairs.get("url"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +140,13 @@ class DriverBrowser:
         self.driver.get(session.url)
         if self.act:
             self.act()
-        while not is_redirect(url := str(self.driver.current_url), session.return_url):
+
+        while True:
+            url = str(self.driver.current_url)
+            if is_redirect(url, session.return_url):
+                return BrowserResult("success", url)
             if not session.wait():
                 return BrowserResult("dismiss")
-        return BrowserResult("success", url)
 
 
 class LoopbackBrowser:
@@ -170,35 +180,39 @@ class LoopbackBrowser:
             raise AuthConfigError(
                 f"redirect_uri {session.return_url!r} must be the browser's own: {self.redirect_uri}"
             )
-        self._server.expected, self._server.found = self.redirect_uri, None
+
+        self._server.expected_url = self.redirect_uri
+        self._server.returned_url = None
         self._open_url(session.url)
-        while self._server.found is None:
+        while self._server.returned_url is None:
             self._server.handle_request()
             if not session.wait(0):
                 return BrowserResult("dismiss")
-        return BrowserResult("success", self._server.found)
+
+        return BrowserResult("success", self._server.returned_url)
 
 
 class _RedirectServer(HTTPServer):
-    expected = ""
-    found: str | None = None
+    expected_url = ""
+    returned_url: str | None = None
 
 
 class _RedirectHandler(BaseHTTPRequestHandler):
     timeout = 5
+    """Maximum seconds to wait for a request on an open connection: browsers open some in advance."""
 
     def do_GET(self) -> None:
         server = cast("_RedirectServer", self.server)
+        # With the Host header: a web page under another name must not pass a redirect of its own.
         url = f"http://{self.headers.get('Host', '')}{self.path}"
-        is_expected = is_redirect(url, server.expected)
-        if is_expected:
-            server.found = url
-        page = (
-            b"<!doctype html><title>Signed in</title><p>You can close this page."
-            if is_expected
-            else b""
-        )
-        self.send_response(200 if is_expected else 404)
+        if is_redirect(url, server.expected_url):
+            server.returned_url = url
+            self._reply(200, _SIGNED_IN)
+        else:
+            self._reply(404, b"")
+
+    def _reply(self, status: int, page: bytes) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(page)))
         self.send_header("Referrer-Policy", "no-referrer")
@@ -222,6 +236,7 @@ class SessionLock:
         if not self._lock.acquire(blocking=False):
             yield False
             return
+
         self._open = session
         try:
             yield True
@@ -231,5 +246,6 @@ class SessionLock:
 
     def dismiss(self) -> None:
         """End the open session, if any."""
-        if session := self._open:
+        session = self._open
+        if session is not None:
             session.dismissed.set()

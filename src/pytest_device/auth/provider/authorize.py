@@ -35,7 +35,7 @@ _FAILURES: Final[tuple[FailureKind, ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AuthorizationRequest:
     client: Client
     redirect_uri: str
     scopes: tuple[str, ...]
@@ -58,112 +58,134 @@ class Authorize:
         }
         client = self.settings.clients.get(params.get("client_id", ""))
         redirect_uri = params.get("redirect_uri", "")
+        # Both on a page: to redirect with the error would make the provider an open redirector.
         if client is None:
             return _unknown_client(params.get("client_id"), self.settings.clients)
         if not _is_registered(redirect_uri, client.redirect_uris):
             return _unknown_redirect_uri(params.get("redirect_uri"), client)
-        asked = _Asked(client, redirect_uri, _scopes(client, params), params)
+
+        request = _AuthorizationRequest(
+            client, redirect_uri, _scopes(client, params), params
+        )
         try:
             _check(params)
-            return self._answer(asked, exchange)
+            return self._answer(request, exchange)
         except OAuthError as error:
             self.journal.add(
-                Authorization(client.client_id, "", asked.scopes, error.code)
+                Authorization(client.client_id, "", request.scopes, error.code)
             )
             return self._redirect(
-                asked, {"error": error.code, "error_description": error.description}
+                request, {"error": error.code, "error_description": error.description}
             )
 
-    def _answer(self, asked: _Asked, exchange: Exchange) -> Response:
-        given, user = exchange.params, self.settings.automatic_user
-        if "decision" in given:
-            return self._decided(asked, given)
-        if user is not None and self._is_hinted(asked, user):
-            return self._consented(asked, user)
-        if session := self._session(asked, exchange.session):
-            return self._consented(asked, session.user, session.auth_time)
-        if "none" in _prompts(asked.params):
+    def _answer(self, request: _AuthorizationRequest, exchange: Exchange) -> Response:
+        if "decision" in exchange.params:
+            return self._decided(request, exchange.params)
+
+        user = self.settings.automatic_user
+        if user is not None and self._is_hinted(request, user):
+            return self._consented(request, user)
+
+        session = self._session(request, exchange.session)
+        if session is not None:
+            return self._consented(request, session.user, session.auth_time)
+
+        if "none" in _prompts(request.params):
             raise OAuthError("login_required", "the user has to sign in")
-        return sign_in_page(
-            asked.client.client_id, asked.scopes, form_encoded(asked.params)
-        )
 
-    def _decided(self, asked: _Asked, given: Mapping[str, str]) -> Response:
-        user = given.get("user", "")
-        if given["decision"] != "allow":
+        return _page_of(request)
+
+    def _decided(
+        self, request: _AuthorizationRequest, form: Mapping[str, str]
+    ) -> Response:
+        user = form.get("user", "")
+        if form["decision"] != "allow":
             raise OAuthError("access_denied", "the user denied the request")
-        if self._may_sign_in(user, given.get("password", "")):
-            return self._remembering(user, self._consented(asked, user))
-        problem = "The user name or password is wrong."
-        return sign_in_page(
-            asked.client.client_id,
-            asked.scopes,
-            form_encoded(asked.params),
-            problem,
-            user,
-        )
+        if not self._may_sign_in(user, form.get("password", "")):
+            return _page_of(request, "The user name or password is wrong.", user)
 
-    def _session(self, asked: _Asked, key: str) -> Session | None:
+        response = self._consented(request, user)
+        if self.settings.remembers:
+            self._remember(user, response)
+
+        return response
+
+    def _session(self, request: _AuthorizationRequest, key: str) -> Session | None:
         """Return the session that allows a request to skip the page, if any (OpenID Connect Core section 3.1.2.1)."""
         session = self.settings.sessions.get(key)
-        if (
-            session is None
-            or not _prompts(asked.params) <= {"none"}
-            or not self._is_hinted(asked, session.user)
-        ):
+        if session is None:
             return None
+        # Any other prompt asks for the page.
+        if not _prompts(request.params) <= {"none"}:
+            return None
+        if not self._is_hinted(request, session.user):
+            return None
+
         age = self.settings.clock.now() - session.since
-        return session if age <= float(asked.params.get("max_age") or "inf") else None
+        max_age = float(request.params.get("max_age", "inf"))
 
-    def _is_hinted(self, asked: _Asked, user: str) -> bool:
-        hint = asked.params.get("id_token_hint")
-        return not hint or self.settings.keys.claims_of(hint).get("sub") == user
+        return session if age <= max_age else None
 
-    def _remembering(self, user: str, response: Response) -> Response:
-        if self.settings.remembers:
-            key, now = secrets.token_urlsafe(16), self.settings.clock.now()
-            SECRETS.learn(key)
-            self.settings.sessions[key] = Session(
-                user, now, get_current_time_in_seconds()
-            )
-            is_secure = self.settings.issuer.startswith("https:")
-            response.set_cookie(
-                SESSION, key, secure=is_secure, httponly=True, samesite="lax"
-            )
-        return response
+    def _is_hinted(self, request: _AuthorizationRequest, user: str) -> bool:
+        """Return whether a request is for a user: it may have an ID token as a hint."""
+        hint = request.params.get("id_token_hint")
+        if not hint:
+            return True
+
+        return self.settings.keys.claims_of(hint).get("sub") == user
+
+    def _remember(self, user: str, response: Response) -> None:
+        """Start a session of a user, and set its cookie."""
+        key = secrets.token_urlsafe(16)
+        SECRETS.learn(key)
+        now = self.settings.clock.now()
+        self.settings.sessions[key] = Session(user, now, get_current_time_in_seconds())
+        is_secure = self.settings.issuer.startswith("https:")
+        response.set_cookie(
+            SESSION, key, secure=is_secure, httponly=True, samesite="lax"
+        )
 
     def _may_sign_in(self, name: str, password: str) -> bool:
         user = self.settings.users.get(name)
-        return user is not None and (
-            user.password is None
-            or hmac.compare_digest(user.password.encode(), password.encode())
-        )
+        if user is None:
+            return False
+        if user.password is None:
+            return True
+
+        return hmac.compare_digest(user.password.encode(), password.encode())
 
     def _consented(
-        self, asked: _Asked, user: str, auth_time: int | None = None
+        self, request: _AuthorizationRequest, user: str, auth_time: int | None = None
     ) -> Response:
         failure = self.journal.take_failure("authorize", *_FAILURES)
-        kind = failure.kind if failure else None
-        if kind == "deny":
+        failure_kind = failure.kind if failure else None
+        if failure_kind == "deny":
             raise OAuthError("access_denied", "the test denied the request")
+
+        client_id = request.client.client_id
         grant = Grant(
-            asked.client.client_id,
+            client_id,
             user,
-            asked.scopes,
-            asked.redirect_uri,
-            asked.params["code_challenge"],
-            asked.params.get("nonce"),
+            request.scopes,
+            request.redirect_uri,
+            request.params["code_challenge"],
+            request.params.get("nonce"),
             auth_time or get_current_time_in_seconds(),
         )
-        self.journal.add(Authorization(asked.client.client_id, user, asked.scopes))
-        code = self.settings.grants.issue_code(grant, is_expired=kind == "expired_code")
+        self.journal.add(Authorization(client_id, user, request.scopes))
+        is_expired = failure_kind == "expired_code"
+        code = self.settings.grants.issue_code(grant, is_expired=is_expired)
         SECRETS.learn(code)
-        return self._redirect(asked, {"code": code}, kind)
+
+        return self._redirect(request, {"code": code}, failure_kind)
 
     def _redirect(
-        self, asked: _Asked, answer: Mapping[str, str], failure: str | None = None
+        self,
+        request: _AuthorizationRequest,
+        answer: Mapping[str, str],
+        failure: str | None = None,
     ) -> Response:
-        state = asked.params.get("state")
+        state = request.params.get("state")
         if failure == "wrong_state":
             state = secrets.token_urlsafe(8)
         issuer = (
@@ -176,10 +198,22 @@ class Authorize:
             **({} if state is None else {"state": state}),
             "iss": issuer,
         }
-        sign = "&" if "?" in asked.redirect_uri else "?"
-        return RedirectResponse(
-            f"{asked.redirect_uri}{sign}{form_encoded(params)}", 303, headers=NO_STORE
-        )
+        separator = "&" if "?" in request.redirect_uri else "?"
+        url = f"{request.redirect_uri}{separator}{form_encoded(params)}"
+
+        return RedirectResponse(url, 303, headers=NO_STORE)
+
+
+def _page_of(
+    request: _AuthorizationRequest, problem: str = "", user: str = ""
+) -> Response:
+    return sign_in_page(
+        request.client.client_id,
+        request.scopes,
+        form_encoded(request.params),
+        problem,
+        user,
+    )
 
 
 def _unknown_client(client_id: str | None, clients: Mapping[str, Client]) -> Response:
@@ -229,34 +263,38 @@ def _prompts(params: Mapping[str, str]) -> set[str]:
 
 def _scopes(client: Client, params: Mapping[str, str]) -> tuple[str, ...]:
     """Return the requested scopes that the client is allowed, ignoring others (OpenID Connect Core section 3.1.2.1)."""
-    return tuple(
-        scope
-        for scope in dict.fromkeys(params.get("scope", "").split())
-        if scope in client.scopes
-    )
+    requested = dict.fromkeys(params.get("scope", "").split())
+
+    return tuple(scope for scope in requested if scope in client.scopes)
 
 
 def _is_registered(redirect_uri: str, registered: Sequence[str]) -> bool:
     """Return whether a redirect URI is registered, except for the port on loopback (RFC 8252 section 7.3)."""
-    return redirect_uri in registered or any(
-        _is_same_loopback(redirect_uri, one) for one in registered
-    )
+    if redirect_uri in registered:
+        return True
+
+    return any(_differs_in_loopback_port(redirect_uri, uri) for uri in registered)
 
 
-def _is_same_loopback(given: str, registered: str) -> bool:
-    if not is_plain(given):
+def _differs_in_loopback_port(redirect_uri: str, registered: str) -> bool:
+    """Return whether a redirect URI on loopback is a registered one with another port."""
+    if not is_plain(redirect_uri):
         return False
+
     try:
-        one, other = urlsplit(given), urlsplit(registered)
-        is_local = (
-            one.scheme == other.scheme == "http"
-            and is_loopback(one.hostname or "")
-            and one.port is not None
-        )
+        received = urlsplit(redirect_uri)
+        expected = urlsplit(registered)
+        has_port = received.port is not None
     except ValueError:
         return False
-    without_port = (
-        one._replace(netloc=one.hostname or ""),
-        other._replace(netloc=other.hostname or ""),
-    )
-    return is_local and "@" not in one.netloc and without_port[0] == without_port[1]
+
+    if not has_port or received.scheme != "http":
+        return False
+    # A user name before the host could look like one.
+    if not is_loopback(received.hostname or "") or "@" in received.netloc:
+        return False
+
+    received_host = received._replace(netloc=received.hostname or "")
+    expected_host = expected._replace(netloc=expected.hostname or "")
+
+    return received_host == expected_host

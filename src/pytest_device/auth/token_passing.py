@@ -17,12 +17,20 @@ def link_with_tokens(
     """Return a deep link with the tokens in its fragment, which is never sent to a server, or in its query.
 
     The parameters are those of RFC 6749 section 4.2.2, which `TokenResponse.from_query_params` parses.
+
+    >>> link_with_tokens("myapp://home", TokenResponse(access_token="t", issued_at=1000))
+    'myapp://home#access_token=t&token_type=bearer&issued_at=1000'
     """
-    start, mark, fragment = link.partition("#")
+    start, hash_sign, fragment = link.partition("#")
     added = form_encoded(_params(tokens))
-    if part == "fragment":
-        return f"{start}#{'&'.join(filter(None, (fragment, added)))}"
-    return f"{start}{'&' if '?' in start else '?'}{added}{mark}{fragment}"
+    if part == "query":
+        separator = "&" if "?" in start else "?"
+        return f"{start}{separator}{added}{hash_sign}{fragment}"
+
+    if fragment:
+        added = f"{fragment}&{added}"
+
+    return f"{start}#{added}"
 
 
 def launch_arguments(tokens: TokenResponse, *, prefix: str = "--") -> list[str]:
@@ -31,17 +39,14 @@ def launch_arguments(tokens: TokenResponse, *, prefix: str = "--") -> list[str]:
 
 
 def _params(tokens: TokenResponse) -> dict[str, str]:
-    names = (
-        "access_token",
-        "token_type",
-        "expires_in",
-        "issued_at",
-        "refresh_token",
-        "scope",
-        "id_token",
-    )
-    return {
-        name: str(value)
-        for name in names
-        if (value := getattr(tokens, name)) is not None
+    params = {
+        "access_token": tokens.access_token,
+        "token_type": tokens.token_type,
+        "expires_in": tokens.expires_in,
+        "issued_at": tokens.issued_at,
+        "refresh_token": tokens.refresh_token,
+        "scope": tokens.scope,
+        "id_token": tokens.id_token,
     }
+
+    return {name: str(value) for name, value in params.items() if value is not None}
