@@ -259,11 +259,12 @@ def test_logout_revokes_tokens_and_returns_to_the_app(app: App) -> None:
         app.refresh(tokens)
 
 
-def test_logout_redirects_to_registered_urls_only(app: App) -> None:
+@pytest.mark.parametrize("url", ["https://attacker.example", ""])
+def test_logout_redirects_to_registered_urls_only(app: App, url: str) -> None:
     tokens = app.sign_in()
     params = {
         "id_token_hint": tokens.id_token or "",
-        "post_logout_redirect_uri": "https://attacker.example",
+        "post_logout_redirect_uri": url,
     }
 
     assert (

@@ -21,31 +21,28 @@ from pytest_device.serving import Journal
 
 __tracebackhide__ = hides_frames
 
-CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {  # OpenID Connect Core section 5.4
+CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "profile": (
-        *(
-            "name",
-            "family_name",
-            "given_name",
-            "middle_name",
-            "nickname",
-            "preferred_username",
-            "profile",
-        ),
-        *(
-            "picture",
-            "website",
-            "gender",
-            "birthdate",
-            "zoneinfo",
-            "locale",
-            "updated_at",
-        ),
+        "name",
+        "family_name",
+        "given_name",
+        "middle_name",
+        "nickname",
+        "preferred_username",
+        "profile",
+        "picture",
+        "website",
+        "gender",
+        "birthdate",
+        "zoneinfo",
+        "locale",
+        "updated_at",
     ),
     "email": ("email", "email_verified"),
     "address": ("address",),
     "phone": ("phone_number", "phone_number_verified"),
 }
+"""The claims that each scope asks for (OpenID Connect Core section 5.4)."""
 _NEEDS_SCOPE: Final = frozenset(name for names in CLAIMS_OF.values() for name in names)
 _CLIENT_METHODS: Final = ["client_secret_basic", "client_secret_post", "none"]
 _TOKEN_FAILURES: Final[tuple[FailureKind, ...]] = (
@@ -97,30 +94,37 @@ class Endpoints:
         """Issue tokens for a code or a refresh token (RFC 6749 sections 4.1.3 and 6)."""
         client = self._client(exchange)
         failure = self.journal.take_failure("token", *_TOKEN_FAILURES)
-        kind = failure.kind if failure else None
-        if kind == "deny":
+        failure_kind = failure.kind if failure else None
+        if failure_kind == "deny":
             raise OAuthError("invalid_grant", "the test denied the request")
-        grant_type, grants = exchange.params.get("grant_type"), self.settings.grants
-        match grant_type:
-            case "authorization_code":
-                grant = grants.redeem(client, exchange.params)
-            case "refresh_token":
-                grant = grants.rotate(client, exchange.params)
-            case None:
-                raise OAuthError("invalid_request", "grant_type is missing")
-            case _:
-                raise OAuthError(
-                    "unsupported_grant_type",
-                    "grant_type must be authorization_code or refresh_token",
-                )
-        return JSONResponse(self._tokens(grant, grant_type, kind), headers=NO_STORE)
+
+        grants = self.settings.grants
+        grant_type = exchange.params.get("grant_type")
+        if grant_type is None:
+            raise OAuthError("invalid_request", "grant_type is missing")
+        if grant_type == AUTHORIZATION_CODE:
+            grant = grants.redeem(client, exchange.params)
+        elif grant_type == REFRESH_TOKEN:
+            grant = grants.rotate(client, exchange.params)
+        else:
+            raise OAuthError(
+                "unsupported_grant_type",
+                "grant_type must be authorization_code or refresh_token",
+            )
+
+        tokens = self._tokens(grant, grant_type, failure_kind)
+
+        return JSONResponse(tokens, headers=NO_STORE)
 
     def revoke(self, exchange: Exchange) -> Response:
         """Revoke a token (RFC 7009)."""
         client = self._client(exchange)
-        if not (token := exchange.params.get("token")):
+        token = exchange.params.get("token")
+        if not token:
             raise OAuthError("invalid_request", "token is missing")
+
         self.settings.grants.revoke(client, token)
+
         return Response(headers=NO_STORE)
 
     def userinfo(self, exchange: Exchange) -> Response:
@@ -128,12 +132,14 @@ class Endpoints:
         token = _bearer(exchange)
         if self.journal.take_failure("userinfo", "deny") or not token:
             raise OAuthError("invalid_token", "an access token is required", 401)
+
         grant = self.settings.grants.allowed_by(token)
         if "openid" not in grant.scopes:
             raise OAuthError("insufficient_scope", "the scope openid is required", 403)
-        return JSONResponse(
-            {"sub": grant.user, **self._claims(grant)}, headers=NO_STORE
-        )
+
+        claims = {"sub": grant.user, **self._claims(grant)}
+
+        return JSONResponse(claims, headers=NO_STORE)
 
     def jwks(self, _exchange: Exchange) -> Response:
         """Return the public keys."""
@@ -143,24 +149,21 @@ class Endpoints:
         """Sign the user out, revoke all tokens of the user and redirect to the app (RP-Initiated Logout)."""
         claims = self.settings.keys.claims_of(exchange.params.get("id_token_hint", ""))
         client = self.settings.clients.get(str(claims.get("aud")))
-        target = exchange.params.get("post_logout_redirect_uri")
-        if client:
+        if client is not None:
             self.settings.sign_out(str(claims["sub"]))
-        if target and (
-            client is None or target not in client.post_logout_redirect_uris
-        ):
-            return _unknown_logout_uri(target, client)
-        if target is None:
+
+        url = exchange.params.get("post_logout_redirect_uri")
+        if url is None:
             return message_page("Signed out", "You can close this page.", 200)
-        state = (
-            {"state": exchange.params["state"]} if "state" in exchange.params else {}
-        )
-        sign = "&" if "?" in target else "?"
-        return RedirectResponse(
-            f"{target}{sign}{form_encoded(state)}" if state else target,
-            303,
-            headers=NO_STORE,
-        )
+        # An empty URI is none that is registered either: it would redirect to the provider itself.
+        if client is None or url not in client.post_logout_redirect_uris:
+            return _unknown_logout_uri(url, client)
+
+        if "state" in exchange.params:
+            separator = "&" if "?" in url else "?"
+            url += separator + form_encoded({"state": exchange.params["state"]})
+
+        return RedirectResponse(url, 303, headers=NO_STORE)
 
     def _tokens(
         self, grant: Grant, grant_type: str, failure: str | None
@@ -168,9 +171,9 @@ class Endpoints:
         access_token, refresh_token = self.settings.grants.issue_tokens(grant)
         id_token = None
         if "openid" in grant.scopes:
-            id_token = self.settings.keys.sign(
-                self._id_claims(grant, grant_type, failure), failure
-            )
+            claims = self._id_claims(grant, grant_type, failure)
+            id_token = self.settings.keys.sign(claims, failure)
+
         self.journal.add(
             IssuedTokens(
                 grant.client_id,
@@ -182,34 +185,46 @@ class Endpoints:
                 id_token,
             )
         )
-        return {
+        response: dict[str, Any] = {
             "access_token": access_token,
             "token_type": "Bearer",
             "expires_in": int(self.settings.grants.lifetimes.access_token),
             "refresh_token": refresh_token,
             "scope": " ".join(grant.scopes),
-            **({"id_token": id_token} if id_token else {}),
         }
+        if id_token:
+            response["id_token"] = id_token
+
+        return response
 
     def _id_claims(
         self, grant: Grant, grant_type: str, failure: str | None
     ) -> dict[str, Any]:
-        issuer, now = self.settings.issuer, get_current_time_in_seconds()
-        # OpenID Connect Core section 12.2: no nonce on refresh.
-        is_first = grant_type == AUTHORIZATION_CODE
-        return {
-            "iss": f"{issuer}/other" if failure == "wrong_issuer" else issuer,
+        issuer = self.settings.issuer
+        if failure == "wrong_issuer":
+            issuer = f"{issuer}/other"
+        now = get_current_time_in_seconds()
+        claims: dict[str, Any] = {
+            "iss": issuer,
             "sub": grant.user,
             "aud": grant.client_id,
             "iat": now,
             "exp": now + int(self.settings.grants.lifetimes.id_token),
             "auth_time": grant.auth_time,
-            **({"nonce": grant.nonce} if is_first and grant.nonce is not None else {}),
         }
+        # OpenID Connect Core section 12.2: no nonce on refresh.
+        if grant_type == AUTHORIZATION_CODE and grant.nonce is not None:
+            claims["nonce"] = grant.nonce
+
+        return claims
 
     def _claims(self, grant: Grant) -> dict[str, Any]:
-        allowed = {name for scope in grant.scopes for name in CLAIMS_OF.get(scope, ())}
+        """Return the claims of the user that the scopes allow; a test's own claims need no scope."""
+        allowed: set[str] = set()
+        for scope in grant.scopes:
+            allowed.update(CLAIMS_OF.get(scope, ()))
         claims = self.settings.users[grant.user].claims
+
         return {
             name: value
             for name, value in claims.items()
@@ -218,29 +233,27 @@ class Endpoints:
 
     def _client(self, exchange: Exchange) -> Client:
         """Authenticate the client with one of the two methods of RFC 6749 section 2.3.1."""
-        client_id, secret = (
-            exchange.params.get("client_id", ""),
-            exchange.params.get("client_secret"),
-        )
-        if exchange.authorization:
-            if secret is not None:
-                raise OAuthError(
-                    "invalid_request", "the client must authenticate in one way"
-                )
-            pairs = _basic(exchange.authorization)
+        secret = exchange.params.get("client_secret")
+        if not exchange.authorization:
+            credentials = [(exchange.params.get("client_id", ""), secret or "")]
+        elif secret is None:
+            credentials = _basic(exchange.authorization)
         else:
-            pairs = [(client_id, secret or "")]
+            raise OAuthError(
+                "invalid_request", "the client must authenticate in one way"
+            )
 
-        clients = self.settings.clients
-        known = [
-            (client, secret) for name, secret in pairs if (client := clients.get(name))
-        ]
-        if not known:
-            raise OAuthError("invalid_client", "the client is unknown", 401)
-        for client, sent in known:
-            if hmac.compare_digest((client.secret or "").encode(), sent.encode()):
+        problem = "the client is unknown"
+        for client_id, received in credentials:
+            client = self.settings.clients.get(client_id)
+            if client is None:
+                continue
+
+            problem = "the client secret is wrong"
+            if hmac.compare_digest((client.secret or "").encode(), received.encode()):
                 return client
-        raise OAuthError("invalid_client", "the client secret is wrong", 401)
+
+        raise OAuthError("invalid_client", problem, 401)
 
 
 def _unknown_logout_uri(target: str, client: Client | None) -> Response:
@@ -252,7 +265,10 @@ def _unknown_logout_uri(target: str, client: Client | None) -> Response:
     return mismatch_page(
         title,
         f"The post_logout_redirect_uri of the app is not registered for the client {client.client_id!r}.",
-        {"Received": (target,), "Registered": client.post_logout_redirect_uris},
+        {
+            "Received": (target or "(empty)",),
+            "Registered": client.post_logout_redirect_uris,
+        },
         "Add it to the client's post_logout_redirect_uris, or correct the app: they must be equal.",
     )
 
@@ -285,4 +301,5 @@ def _basic(authorization: str) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     client_id, _, secret = text.partition(":")
+
     return [(unquote_plus(client_id), unquote_plus(secret)), (client_id, secret)]

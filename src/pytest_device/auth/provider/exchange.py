@@ -57,8 +57,8 @@ Respond = Callable[[Exchange], Response]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """Endpoint that wraps a response function."""
+class RecordedEndpoint:
+    """Endpoint that records its requests, fails on demand, and else calls a response function."""
 
     endpoint: Endpoint
     journal: Journal
@@ -70,16 +70,18 @@ class Door:
         try:
             exchange = await _read(request)
             seen = replace(seen, params=exchange.params)
-            early = await _failed(
-                self.journal.take_failure(self.endpoint, *_EVERYWHERE), request
-            )
-            response = self.respond(exchange) if early is None else early
+            failure = self.journal.take_failure(self.endpoint, *_EVERYWHERE)
+            response = await _failed(failure, request)
+            if response is None:
+                response = self.respond(exchange)
             if isinstance(response, Page):
                 seen = replace(seen, error=response.problem)
         except OAuthError as error:
             seen = replace(seen, error=error.code)
             response = _refusal(error)
+
         self.journal.add(replace(seen, status=response.status_code))
+
         return response
 
 
@@ -91,25 +93,31 @@ class KnownHostsOnly:
 
     def __init__(self, app: ASGIApp, urls: Iterable[str]) -> None:
         self._app = app
-        self._hosts = frozenset(host for url in urls for host in _hosts_of(url))
+        self._hosts: set[str] = set()
+        for url in urls:
+            self._hosts.update(_hosts_of(url))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         host = Headers(scope=scope).get("host", "").lower()
+        if host in self._hosts:
+            await self._app(scope, receive, send)
+            return
+
         refusal = PlainTextResponse("the provider has another address\n", _MISDIRECTED)
-        answer = self._app if host in self._hosts else refusal
-        await answer(scope, receive, send)
+        await refusal(scope, receive, send)
 
 
 def _hosts_of(url: str) -> Iterator[str]:
     """Yield the values of the Host header for a URL: clients leave out the default port."""
     parts = urlsplit(url.lower())
-    host = parts.netloc.rpartition("@")[2]
+    _credentials, _, host = parts.netloc.rpartition("@")
     yield host
-    default = {"http": 80, "https": 443}.get(parts.scheme)
+
+    default_port = {"http": 80, "https": 443}.get(parts.scheme)
     if parts.port is None:
-        yield f"{host}:{default}"
-    elif parts.port == default:
-        yield host.removesuffix(f":{default}")
+        yield f"{host}:{default_port}"
+    elif parts.port == default_port:
+        yield host.removesuffix(f":{default_port}")
 
 
 async def _read(request: Request) -> Exchange:
@@ -124,14 +132,19 @@ async def _read(request: Request) -> Exchange:
         form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)
     except ValueError:
         raise OAuthError("invalid_request", "the form is malformed") from None
+
     pairs = [*parse_qsl(request.url.query, True), *form]
-    if len(params := dict(pairs)) < len(pairs):
+    params = dict(pairs)
+    # RFC 6749 section 3.1: a request that repeats one is invalid.
+    if len(params) < len(pairs):
         raise OAuthError("invalid_request", "a parameter is repeated")
-    authorization, session = (
-        request.headers.get("authorization", ""),
-        _session(request.headers.get("cookie", "")),
+
+    return Exchange(
+        params,
+        dict(form),
+        authorization=request.headers.get("authorization", ""),
+        session=_session(request.headers.get("cookie", "")),
     )
-    return Exchange(params, dict(form), authorization, session)
 
 
 def _session(cookies: str) -> str:
@@ -143,6 +156,7 @@ def _session(cookies: str) -> str:
         name, _, value = cookie.partition("=")
         if name.strip() == SESSION:
             return value.strip()
+
     return ""
 
 
@@ -179,4 +193,5 @@ def _refusal(error: OAuthError) -> Response:
         scheme = "Bearer" if error.code == "invalid_token" else "Basic"
         headers["WWW-Authenticate"] = f'{scheme} error="{error.code}"'
     content = {"error": error.code, "error_description": error.description}
+
     return JSONResponse(content, error.status, headers=headers)

@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from starlette.routing import Route
 
+from pytest_device.auth.config import AUTHORIZATION_CODE
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
-from pytest_device.auth.provider.exchange import Door, KnownHostsOnly, Respond
+from pytest_device.auth.provider.exchange import (
+    KnownHostsOnly,
+    RecordedEndpoint,
+    Respond,
+)
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
     Authorization,
@@ -40,9 +45,18 @@ _T = TypeVar("_T")
 class IdentityProvider(Service[Journal]):
     """OpenID Connect provider; use it as a context manager.
 
-    With ``sessions``, a cookie remembers who signed in on the page, as ``prompt=none`` and ``max_age`` require.
-    ``public_url`` is the URL of a tunnel for devices on other machines; the default issuer is on 127.0.0.1. Raises
-    AuthConfigError for a duplicate or empty name of a user or client, an unknown ``automatic_user`` or a port in use.
+    Args:
+        users: The users, who have the names under which they sign in.
+        clients: The registered apps.
+        lifetimes: The lifetimes of codes and tokens.
+        automatic_user: The user who consents without a page; None shows the page.
+        sessions: Whether a cookie remembers who signed in on the page, as ``prompt=none`` and ``max_age`` require.
+        public_url: The URL of a tunnel for devices on other machines; the default issuer is on 127.0.0.1.
+        port: The port of this machine (default: a free one).
+
+    Raises:
+        AuthConfigError: A name of a user or client is duplicate or empty, ``automatic_user`` is unknown, or the port is
+            in use.
     """
 
     def __init__(
@@ -56,24 +70,28 @@ class IdentityProvider(Service[Journal]):
         public_url: str | None = None,
         port: int = 0,
     ) -> None:
-        named_users = _by_name("user", [(one.name, one) for one in users])
-        named_clients = _by_name("client", [(one.client_id, one) for one in clients])
+        named_users = _by_name("user", [(user.name, user) for user in users])
+        named_clients = _by_name(
+            "client", [(client.client_id, client) for client in clients]
+        )
+        # Those of the run's provider come from another process.
         for user in named_users.values():
-            user.learn_secrets()  # that of the run's provider comes from another process
+            user.learn_secrets()
         for client in named_clients.values():
             client.learn_secrets()
-        issuer = check_issuer(public_url).removesuffix("/") if public_url else None
         if automatic_user is not None:
             _known("user", automatic_user, named_users)
+        issuer = check_issuer(public_url).removesuffix("/") if public_url else None
+
         super().__init__(Journal(), port)
         self.clock = ProviderClock()
         try:
             local_url = self.local_url
         except ConfigError as error:
-            hint = (
-                "To share one provider between workers, use --device-identity-scope=run"
-            )
-            raise AuthConfigError(f"{error}. {hint}") from None
+            raise AuthConfigError(
+                f"{error}. To share one provider between workers, use --device-identity-scope=run"
+            ) from None
+
         self._settings = Settings(
             issuer=issuer or local_url,
             users=named_users,
@@ -104,6 +122,7 @@ class IdentityProvider(Service[Journal]):
         """
         client = self.client(client_id)
         _check_scopes(scopes, client)
+
         return self._sign_in.tokens(self.user(user), client, scopes)
 
     @property
@@ -166,54 +185,56 @@ class IdentityProvider(Service[Journal]):
         """
         self.user(user)
 
-        def found() -> IssuedTokens | None:
-            signed_in = (one for one in self.tokens[after:] if one.user == user)
-            return next(
-                (one for one in signed_in if one.grant_type == "authorization_code"),
-                None,
-            )
+        def first_exchange() -> IssuedTokens | None:
+            for tokens in self.tokens[after:]:
+                if tokens.user == user and tokens.grant_type == AUTHORIZATION_CODE:
+                    return tokens
 
-        tokens = self._journal.wait_until(found, timeout_seconds)
-        if tokens is None:
-            seen = "; ".join(
-                f"{one.endpoint}: {one.error or one.status}"
-                for one in self.requests[-5:]
-            )
-            problem = f"{user} did not sign in within {timeout_seconds:g} s"
-            raise TimeoutError(
-                f"{problem}. The provider's last replies: {seen or 'none'}"
-            )
-        return tokens
+            return None
+
+        tokens = self._journal.wait_until(first_exchange, timeout_seconds)
+        if tokens is not None:
+            return tokens
+
+        last = [
+            f"{request.endpoint}: {request.error or request.status}"
+            for request in self.requests[-5:]
+        ]
+        raise TimeoutError(
+            f"{user} did not sign in within {timeout_seconds:g} s. "
+            f"The provider's last replies: {'; '.join(last) or 'none'}"
+        )
 
     def _app(self) -> "Starlette":
-        journal, endpoints = self._journal, Endpoints(self._settings, self._journal)
-        doors: list[tuple[str, Endpoint, Respond, list[str]]] = [
-            (
-                "/.well-known/openid-configuration",
-                "discovery",
-                endpoints.discovery,
-                ["GET"],
-            ),
-            (
-                "/authorize",
-                "authorize",
-                Authorize(self._settings, journal),
-                ["GET", "POST"],
-            ),
-            ("/token", "token", endpoints.token, ["POST"]),
-            ("/revoke", "revoke", endpoints.revoke, ["POST"]),
-            ("/userinfo", "userinfo", endpoints.userinfo, ["GET", "POST"]),
-            ("/jwks", "jwks", endpoints.jwks, ["GET"]),
-            ("/end_session", "end_session", endpoints.end_session, ["GET", "POST"]),
-        ]
+        endpoints = Endpoints(self._settings, self._journal)
+        authorize = Authorize(self._settings, self._journal)
+        both = ["GET", "POST"]
         app = app_of(
             [
-                Route(path, Door(name, journal, respond).answer, methods=m)
-                for path, name, respond, m in doors
+                self._route(
+                    "/.well-known/openid-configuration",
+                    "discovery",
+                    endpoints.discovery,
+                    ["GET"],
+                ),
+                self._route("/authorize", "authorize", authorize, both),
+                self._route("/token", "token", endpoints.token, ["POST"]),
+                self._route("/revoke", "revoke", endpoints.revoke, ["POST"]),
+                self._route("/userinfo", "userinfo", endpoints.userinfo, both),
+                self._route("/jwks", "jwks", endpoints.jwks, ["GET"]),
+                self._route("/end_session", "end_session", endpoints.end_session, both),
             ]
         )
         app.add_middleware(KnownHostsOnly, urls=(self.local_url, self.issuer))
+
         return app
+
+    def _route(
+        self, path: str, name: Endpoint, respond: Respond, methods: list[str]
+    ) -> Route:
+        endpoint = RecordedEndpoint(name, self._journal, respond)
+
+        return Route(path, endpoint.answer, methods=methods)
 
     def user(self, name: str) -> User:
         """Return a user. Raises AuthConfigError for an unknown name."""
@@ -221,29 +242,35 @@ class IdentityProvider(Service[Journal]):
 
     def client(self, client_id: str | None = None) -> Client:
         """Return a client, by default the first one. Raises AuthConfigError for an unknown client ID."""
-        return _known(
-            "client",
-            next(iter(self._settings.clients), "") if client_id is None else client_id,
-            self._settings.clients,
-        )
+        clients = self._settings.clients
+        if client_id is None:
+            client_id = next(iter(clients), "")
+
+        return _known("client", client_id, clients)
 
 
 def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
-    found = dict(pairs)
-    if len(found) < len(pairs) or "" in found:
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs) or "" in by_name:
         raise AuthConfigError(
             f"each {what} of the provider needs a unique, non-empty name"
         )
-    return found
+
+    return by_name
 
 
 def _check_scopes(scopes: Sequence[str], client: Client) -> None:
     """Raise AuthConfigError for a misspelled scope: the provider leaves out, silently, what it does not know."""
-    wanted = (
-        () if isinstance(scopes, str) else scopes
-    )  # refused later, with its own error
-    for scope in wanted:
-        if scope not in client.scopes and (near := closest(scope, client.scopes)):
+    # Refused later, with its own error.
+    if isinstance(scopes, str):
+        return
+
+    for scope in scopes:
+        if scope in client.scopes:
+            continue
+
+        near = closest(scope, client.scopes)
+        if near:
             raise AuthConfigError(
                 f"the client {client.client_id!r} has no scope {scope!r}: did you mean {near!r}? "
                 f"(available: {', '.join(client.scopes)})"
@@ -253,4 +280,5 @@ def _check_scopes(scopes: Sequence[str], client: Client) -> None:
 def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
     if name not in known:
         raise AuthConfigError(unknown(what, name, known))
+
     return known[name]
