@@ -73,16 +73,18 @@ class ExternalProvider:
             user.learn_secrets()
         if not self._users:
             raise AuthConfigError("the sign-in at a provider needs at least one user")
-        if nameless := [
-            user.name for user in self._users.values() if not user.password
-        ]:
-            raise AuthConfigError(f"no password for {', '.join(map(repr, nameless))}")
+        without_password = [
+            repr(user.name) for user in self._users.values() if not user.password
+        ]
+        if without_password:
+            raise AuthConfigError(f"no password for {', '.join(without_password)}")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._tokens.clear()  # without the lock: an interrupted sign-in may still hold it
+        # Without the lock: an interrupted sign-in may still hold it.
+        self._tokens.clear()
 
     def prepare(self) -> None:
         """Sign in all users, before anything is paid for that needs one.
@@ -121,18 +123,23 @@ class ExternalProvider:
             raise AuthConfigError(
                 unknown("client", client_id or "", [self._client.client_id])
             )
+
         key = (user, tuple(scopes))
         with self._lock:
             tokens = self._tokens.get(key)
-            if tokens is None or not is_fresh(tokens):
-                tokens = self._refreshed(tokens) or self._signed_in(key)
+            if tokens is not None and not is_fresh(tokens):
+                tokens = self._refreshed(tokens)
+            if tokens is None:
+                tokens = self._signed_in(key)
             self._tokens[key] = tokens
+
         return tokens
 
-    def _refreshed(self, tokens: TokenResponse | None) -> TokenResponse | None:
+    def _refreshed(self, tokens: TokenResponse) -> TokenResponse | None:
         """Return new tokens, None if the user has to sign in again."""
-        if tokens is None or not tokens.refresh_token or self._discovery is None:
+        if not tokens.refresh_token or self._discovery is None:
             return None
+
         config = {
             "client_id": self._client.client_id,
             "client_secret": self._client.secret,
@@ -147,10 +154,10 @@ class ExternalProvider:
     def _signed_in(self, key: tuple[str, tuple[str, ...]]) -> TokenResponse:
         """Sign the user in, unless that was refused before. Raises the error of the last attempt."""
         failures = self._failures.setdefault(key, [])
-        if failures and (
-            isinstance(failures[-1], ConfigError) or len(failures) >= _ATTEMPTS
-        ):
-            raise copy(failures[-1])
+        if failures:
+            is_refused = isinstance(failures[-1], ConfigError)
+            if is_refused or len(failures) >= _ATTEMPTS:
+                raise copy(failures[-1])
 
         name, scopes = key
         try:
@@ -158,20 +165,24 @@ class ExternalProvider:
         except DeviceError as error:
             failures.append(self._named(error, name))
             raise copy(failures[-1]) from None
+
         failures.clear()
+
         return tokens
 
     def _through_page(self, user: User, scopes: Sequence[str]) -> TokenResponse:
         if self._discovery is None:
             self._discovery = self._discovered()
-        nonce = secrets.token_urlsafe()
+
+        # Only an ID token returns a nonce.
+        nonce = secrets.token_urlsafe() if "openid" in scopes else None
         redirect_uri = self._client.redirect_uris[0]
         request = AuthRequest(
             {
                 "client_id": self._client.client_id,
                 "redirect_uri": redirect_uri,
                 "scopes": scopes,
-                "extra_params": {"nonce": nonce} if "openid" in scopes else {},
+                "extra_params": {"nonce": nonce} if nonce else {},
             }
         )
 
@@ -183,6 +194,7 @@ class ExternalProvider:
             raise result.error or AuthError(
                 {"error": "no_code", "error_description": f"{result.type}, no code"}
             )
+
         return exchange_code(
             {
                 "client_id": self._client.client_id,
@@ -193,7 +205,7 @@ class ExternalProvider:
                 "extra_params": {"code_verifier": request.code_verifier},
             },
             self._discovery,
-            nonce=nonce if "openid" in scopes else None,
+            nonce=nonce,
         )
 
     def _discovered(self) -> DiscoveryDocument:
@@ -217,15 +229,16 @@ class ExternalProvider:
 
     def _named(self, error: DeviceError, name: str) -> DeviceError:
         """Return an error that names the sign-in; one that a retry can't help is a mistake in the configuration."""
-        what = f"sign-in of {name!r} at {shown(self.issuer)}"
-        match error:
-            case ResponseError() if error.code not in _TEMPORARY:
-                said = " ".join(str(error).split())
-                return ConfigError(f"{what}: {error.code}: {said} ({self._as_client})")
-            case ConfigError():
-                problems = (f"{what}: {problem}" for problem in error.problems)
-                return ConfigError(*problems)
-            case UnexpectedReplyError():
-                return UnexpectedReplyError(f"{what}: {error}")
-            case _:
-                return error
+        sign_in = f"sign-in of {name!r} at {shown(self.issuer)}"
+        if isinstance(error, ResponseError) and error.code not in _TEMPORARY:
+            # A description may have line breaks.
+            description = " ".join(str(error).split())
+            return ConfigError(
+                f"{sign_in}: {error.code}: {description} ({self._as_client})"
+            )
+        if isinstance(error, ConfigError):
+            return ConfigError(*(f"{sign_in}: {problem}" for problem in error.problems))
+        if isinstance(error, UnexpectedReplyError):
+            return UnexpectedReplyError(f"{sign_in}: {error}")
+
+        return error

@@ -16,7 +16,7 @@ from pytest_device.secret_registry import SECRETS
 
 __tracebackhide__ = hides_frames
 
-_PRIVATE_PARTS: Final = ("d", "p", "q", "dp", "dq", "qi")
+_PRIVATE_MEMBERS: Final = ("d", "p", "q", "dp", "dq", "qi")
 """Members of a private RSA key in JSON (RFC 7518 section 6.3.2)."""
 
 
@@ -32,13 +32,15 @@ class SigningKeys:
 
     def rotate(self, *, keep_old: bool = True) -> None:
         """Use a new signing key; the old keys remain published if ``keep_old`` is True."""
-        kept = self._keys if keep_old else []
-        self._all = [_new_key(), *kept]
+        old_keys = self._keys if keep_old else []
+        self._all = [_new_key(), *old_keys]
 
     @property
     def _keys(self) -> list[RSAKey]:
         with self._guard:
-            self._all = self._all or [_new_key()]
+            if not self._all:
+                self._all = [_new_key()]
+
             return self._all
 
     def published(self) -> dict[str, Any]:
@@ -48,10 +50,13 @@ class SigningKeys:
     def sign(self, claims: Mapping[str, Any], failure: str | None = None) -> str:
         """Return an ID token; ``failure`` leaves it unsigned (``alg_none``) or uses another key (``bad_signature``)."""
         key = self._keys[0]
+        key_id = str(key.kid)
         if failure == "alg_none":
             return f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part(claims)}."
-        signer = _new_key(str(key.kid)) if failure == "bad_signature" else key
-        return jwt.encode({"alg": "RS256", "kid": str(key.kid)}, dict(claims), signer)
+        if failure == "bad_signature":
+            key = _new_key(key_id)
+
+        return jwt.encode({"alg": "RS256", "kid": key_id}, dict(claims), key)
 
     def claims_of(self, id_token: str) -> Mapping[str, Any]:
         """Return the claims of an ID token of this provider, even if it has expired, or an empty mapping."""
@@ -67,16 +72,15 @@ def _new_key(key_id: str | None = None) -> RSAKey:
     key = RSAKey.generate_key(
         2048, parameters={"use": "sig", "alg": "RS256", "kid": kid}
     )
-    SECRETS.learn(
-        key.as_pem(private=True).decode(),
-        *(key.as_dict(private=True)[name] for name in _PRIVATE_PARTS),
-    )
+    SECRETS.learn(key.as_pem(private=True).decode())
+    members = key.as_dict(private=True)
+    for name in _PRIVATE_MEMBERS:
+        SECRETS.learn(members[name])
+
     return key
 
 
 def _part(value: Mapping[str, Any]) -> str:
-    return (
-        base64.urlsafe_b64encode(json.dumps(value).encode())
-        .rstrip(b"=")
-        .decode("ascii")
-    )
+    encoded = base64.urlsafe_b64encode(json.dumps(value).encode())
+
+    return encoded.rstrip(b"=").decode("ascii")

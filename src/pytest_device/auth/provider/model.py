@@ -78,7 +78,8 @@ class Client:
     def __post_init__(self) -> None:
         self.learn_secrets()
         for name in ("redirect_uris", "scopes", "post_logout_redirect_uris"):
-            if isinstance(value := getattr(self, name), str):
+            value = getattr(self, name)
+            if isinstance(value, str):
                 raise AuthConfigError(
                     f"{name} {value!r} must be a list, for example {value.split()}"
                 )
@@ -115,9 +116,9 @@ class Failure(serving.Failure):
             if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)
         ]
         if self.kind not in possible:
-            meant = hint(self.kind, possible)
             raise AuthConfigError(
-                f"unknown failure {self.kind!r} for endpoint {self.endpoint!r}{meant} (available: {', '.join(possible)})"
+                f"unknown failure {self.kind!r} for endpoint {self.endpoint!r}{hint(self.kind, possible)} "
+                f"(available: {', '.join(possible)})"
             )
 
 

@@ -57,12 +57,11 @@ def sign_in_page(
     client_id: str, scopes: Sequence[str], query: str, problem: str = "", user: str = ""
 ) -> Page:
     """Return the sign-in and consent form."""
-    alert = (
-        f'<p class="message" role="alert" id="problem">{escape(problem)}</p>'
-        if problem
-        else ""
-    )
-    body = f"""{alert}<p>{escape(client_id)} asks for: {escape(", ".join(scopes) or "nothing beyond signing in")}</p>
+    alert = ""
+    if problem:
+        alert = f'<p class="message" role="alert" id="problem">{escape(problem)}</p>'
+    requested = ", ".join(scopes) or "nothing beyond signing in"
+    body = f"""{alert}<p>{escape(client_id)} asks for: {escape(requested)}</p>
 <form method="post" action="authorize?{escape(query)}">
 <div><label for="user">User name</label>
 <input id="user" name="user" aria-label="User name" value="{escape(user)}"
@@ -72,11 +71,15 @@ def sign_in_page(
 <button id="allow" class="primary" name="decision" value="allow" aria-label="Sign in">Sign in</button>
 <button id="deny" name="decision" value="deny" aria-label="Deny">Deny</button>
 </form>"""
+
     return _page("Sign in", body, 400 if problem else 200, problem)
 
 
 def message_page(title: str, text: str, status: int) -> Page:
-    return _page(title, f"<p>{escape(text)}</p>", status, "" if status < 400 else text)  # noqa: PLR2004  # errors
+    """Return a page with a text, which is a problem if the status is that of an error."""
+    problem = text if status >= 400 else ""  # noqa: PLR2004  # errors
+
+    return _page(title, f"<p>{escape(text)}</p>", status, problem)
 
 
 def mismatch_page(
@@ -86,32 +89,29 @@ def mismatch_page(
 
     Without credentials: a redirect URI that an app sent may contain any.
     """
-    shown = {
-        label: [_shortened(Redactor().text(value)) for value in listed]
-        for label, listed in values.items()
-    }
-    rows = "".join(
-        f"<div><dt>{escape(label)}</dt>{_listed(listed)}</div>"
-        for label, listed in shown.items()
-    )
+    rows = ""
+    summary: list[str] = []
+    for label, unmasked in values.items():
+        shown = [_shortened(Redactor().text(value)) for value in unmasked]
+        rows += f"<div><dt>{escape(label)}</dt>{_definitions(shown)}</div>"
+        summary.append(f"{label.lower()}: {', '.join(shown) or 'none'}")
     body = f"<p>{escape(text)}</p>\n<dl>{rows}</dl>\n<p>{escape(fix)}</p>"
-    told = "; ".join(
-        f"{label.lower()}: {', '.join(listed) or 'none'}"
-        for label, listed in shown.items()
-    )
-    return _page(title, body, 400, f"{title}: {told}")
+
+    return _page(title, body, 400, f"{title}: {'; '.join(summary)}")
 
 
-def _listed(values: Sequence[str]) -> str:
+def _definitions(values: Sequence[str]) -> str:
     if not values:
         return "<dd>none</dd>"
+
     return "".join(f"<dd><code>{escape(value)}</code></dd>" for value in values)
 
 
 def _shortened(text: str) -> str:
-    return (
-        text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
-    )
+    if len(text) <= MAX_SHOWN_CHARACTERS:
+        return text
+
+    return f"{text[:MAX_SHOWN_CHARACTERS]}…"
 
 
 def _page(title: str, body: str, status: int, problem: str) -> Page:
@@ -119,6 +119,7 @@ def _page(title: str, body: str, status: int, problem: str) -> Page:
     html = _PAGE.format(title=escape(title), style=style, body=body)
     page = Page(html, status, headers=_headers(style))
     page.problem = problem
+
     return page
 
 
@@ -126,12 +127,14 @@ def _page(title: str, body: str, status: int, problem: str) -> Page:
 def _style() -> str:
     """Return the stylesheet: in the page, so that it needs no request of its own, which tests would see."""
     path = page_style.DIRECTORY / page_style.STYLESHEET
+
     return path.read_text("utf-8") + _OWN_STYLE
 
 
 def _headers(style: str) -> Mapping[str, str]:
     """Return the headers of a page: with the style's hash, no other style is applied."""
     digest = base64.b64encode(sha256(style.encode()).digest()).decode("ascii")
+
     return {
         "Cache-Control": "no-store",
         "Content-Security-Policy": (

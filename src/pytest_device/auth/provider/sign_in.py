@@ -54,19 +54,24 @@ class SignIn:
         Raises the errors of the code flow.
         """
         key = (client.client_id, user.name, tuple(scopes))
+        # Held during the requests: other threads wait for the same tokens.
         with self._lock:
-            known = self._tokens.get(key)
-            found = self._kept(client, known) if known else None
-            self._tokens[key] = tokens = found or self._signed_in(user, client, scopes)
+            cached = self._tokens.get(key)
+            tokens = self._valid(client, cached) if cached else None
+            if tokens is None:
+                tokens = self._signed_in(user, client, scopes)
+            self._tokens[key] = tokens
+
         return tokens
 
-    def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:
+    def _valid(self, client: Client, cached: TokenResponse) -> TokenResponse | None:
         """Return the tokens if they are valid, otherwise refresh them; return None if they were revoked."""
-        if is_fresh(known) and self._is_accepted(known):
-            return known
+        if is_fresh(cached) and self._is_accepted(cached):
+            return cached
+
         config = {"client_id": client.client_id, "client_secret": client.secret}
         try:
-            return known.refresh(config, self._discovery, client=self._http)
+            return cached.refresh(config, self._discovery, client=self._http)
         except TokenError as error:
             if error.code != "invalid_grant":
                 raise
@@ -77,6 +82,7 @@ class SignIn:
             self._settings.grants.allowed_by(tokens.access_token)
         except OAuthError:
             return False
+
         return True
 
     def _signed_in(
@@ -106,9 +112,11 @@ class SignIn:
             raise UnexpectedReplyError(
                 f"the authorization endpoint returned {answer.status_code} (expected a redirect)"
             )
+
         result = request.parse_return_url(answer.headers["location"])
         if result.error or "code" not in result.params:
             raise result.error or AuthError(result.params)
+
         config = {
             "client_id": client.client_id,
             "client_secret": client.secret,

@@ -60,88 +60,101 @@ class Grants:
 
     def issue_code(self, grant: Grant, *, is_expired: bool = False) -> str:
         """Issue an authorization code."""
-        expires = self._clock.now() + (-1 if is_expired else self.lifetimes.code)
-        return _put(self._codes, _Issued(grant, expires))
+        lifetime = -1 if is_expired else self.lifetimes.code
+
+        return _put(self._codes, _Issued(grant, self._clock.now() + lifetime))
 
     def redeem(self, client: Client, params: Mapping[str, str]) -> Grant:
         """Redeem a code and return its grant; the second use of a code revokes the tokens of the first."""
         code = params.get("code", "")
-        unknown = "the code is unknown or belongs to another client"
-        found = self._unused(
+        issued = self._unused(
             self._codes.get(code),
             client,
-            unknown,
-            "the code was used before: its tokens are revoked",
+            unknown="the code is unknown or belongs to another client",
+            reused="the code was used before: its tokens are revoked",
         )
-        self._codes[code] = replace(found, is_used=True)
-        if found.expires < self._clock.now():
+        # Also by a request that fails: whoever has the code gets one attempt.
+        self._codes[code] = replace(issued, is_used=True)
+
+        grant = issued.grant
+        if issued.expires < self._clock.now():
             raise OAuthError("invalid_grant", "the code has expired")
-        if params.get("redirect_uri") != found.grant.redirect_uri:
+        if params.get("redirect_uri") != grant.redirect_uri:
             raise OAuthError(
                 "invalid_grant",
                 "redirect_uri differs from that of the authorization request",
             )
-        _check_verifier(params.get("code_verifier", ""), found.grant.challenge)
-        return found.grant
+        _check_verifier(params.get("code_verifier", ""), grant.challenge)
+
+        return grant
 
     def rotate(self, client: Client, params: Mapping[str, str]) -> Grant:
         """Invalidate a refresh token and return its grant; the second use of a token revokes its family."""
         token = params.get("refresh_token", "")
-        unknown = "the refresh token is unknown, revoked or belongs to another client"
-        reused = "the refresh token was used before: its family is revoked"
-        found = self._unused(self._refresh.get(token), client, unknown, reused)
-        if found.expires < self._clock.now():
-            raise OAuthError("invalid_grant", "the refresh token has expired")
-        scopes = (
-            tuple(params["scope"].split())
-            if params.get("scope")
-            else found.grant.scopes
+        issued = self._unused(
+            self._refresh.get(token),
+            client,
+            unknown="the refresh token is unknown, revoked or belongs to another client",
+            reused="the refresh token was used before: its family is revoked",
         )
-        if not set(scopes) <= set(found.grant.scopes):
+        if issued.expires < self._clock.now():
+            raise OAuthError("invalid_grant", "the refresh token has expired")
+
+        grant = issued.grant
+        scopes = grant.scopes
+        if params.get("scope"):
+            scopes = tuple(params["scope"].split())
+        if not set(scopes) <= set(grant.scopes):
             raise OAuthError("invalid_scope", "the scope exceeds what the user allowed")
-        self._refresh[token] = replace(found, is_used=True)
-        return replace(found.grant, scopes=scopes, narrowed_from=found.grant.scopes)
+
+        self._refresh[token] = replace(issued, is_used=True)
+
+        return replace(grant, scopes=scopes, narrowed_from=grant.scopes)
 
     def _unused(
-        self, found: _Issued | None, client: Client, unknown: str, reused: str
+        self, issued: _Issued | None, client: Client, *, unknown: str, reused: str
     ) -> _Issued:
         """Return what a client may use once. Raises OAuthError with one of the texts; a reuse revokes the family."""
-        if found is None or found.grant.client_id != client.client_id:
+        if issued is None or issued.grant.client_id != client.client_id:
             raise OAuthError("invalid_grant", unknown)
-        if found.is_used:
-            self.revoke_family(found.grant.family)
+        # The first or the second use is that of a thief (RFC 6749 section 4.1.2, RFC 9700 section 4.14.2).
+        if issued.is_used:
+            self.revoke_family(issued.grant.family)
             raise OAuthError("invalid_grant", reused)
-        return found
+
+        return issued
 
     def issue_tokens(self, grant: Grant) -> tuple[str, str]:
         """Issue an access token, and a refresh token with the scopes of the former one (RFC 6749 section 6)."""
-        now, lasting = (
-            self._clock.now(),
-            replace(grant, scopes=grant.narrowed_from or grant.scopes),
-        )
-        access = _put(self._access, _Issued(grant, now + self.lifetimes.access_token))
-        return access, _put(
-            self._refresh, _Issued(lasting, now + self.lifetimes.refresh_token)
-        )
+        now = self._clock.now()
+        access = _Issued(grant, now + self.lifetimes.access_token)
+        all_scopes = replace(grant, scopes=grant.narrowed_from or grant.scopes)
+        refresh = _Issued(all_scopes, now + self.lifetimes.refresh_token)
+
+        return _put(self._access, access), _put(self._refresh, refresh)
 
     def allowed_by(self, access_token: str) -> Grant:
         """Return the grant of a valid access token. Raises OAuthError for any other."""
-        found = self._access.get(access_token)
-        if found is None or found.expires < self._clock.now():
+        issued = self._access.get(access_token)
+        if issued is None or issued.expires < self._clock.now():
             raise OAuthError(
                 "invalid_token", "the access token is unknown, expired or revoked", 401
             )
-        return found.grant
+
+        return issued.grant
 
     def revoke(self, client: Client, token: str) -> None:
         """Revoke an access token, or a refresh token and its family; ignore an unknown token (RFC 7009)."""
-        found = self._refresh.get(token) or self._access.get(token)
-        if found is None:
+        issued = self._refresh.get(token) or self._access.get(token)
+        if issued is None:
             return
-        if found.grant.client_id != client.client_id:
+        if issued.grant.client_id != client.client_id:
             raise OAuthError("invalid_grant", "the token belongs to another client")
-        if self._access.pop(token, None) is None:
-            self.revoke_family(found.grant.family)
+
+        if token in self._access:
+            del self._access[token]
+        else:
+            self.revoke_family(issued.grant.family)
 
     def revoke_family(self, family: str) -> None:
         """Revoke all tokens derived from one consent."""
@@ -153,10 +166,14 @@ class Grants:
 
     def _revoke(self, matches: Callable[[Grant], bool]) -> None:
         self._access = {
-            token: one for token, one in self._access.items() if not matches(one.grant)
+            token: issued
+            for token, issued in self._access.items()
+            if not matches(issued.grant)
         }
         self._refresh = {
-            token: one for token, one in self._refresh.items() if not matches(one.grant)
+            token: issued
+            for token, issued in self._refresh.items()
+            if not matches(issued.grant)
         }
 
 
@@ -188,13 +205,16 @@ class Settings:
         """Revoke all tokens of a user and end the user's sessions."""
         self.grants.revoke_user(user)
         self.sessions = {
-            key: one for key, one in self.sessions.items() if one.user != user
+            key: session
+            for key, session in self.sessions.items()
+            if session.user != user
         }
 
 
 def _put(tokens: dict[str, _Issued], issued: _Issued) -> str:
     token = secrets.token_urlsafe(32)
     tokens[token] = issued
+
     return token
 
 
