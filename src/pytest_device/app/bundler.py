@@ -41,26 +41,34 @@ class CssModule:
 
 
 def css_module_name(file_name: str) -> CssModule | None:
-    """Parse the file name of a CSS module; return None for other files. The platform must follow ``.module``."""
-    found = _MODULE.search(file_name)
-    return CssModule(found[1], found[2]) if found else None
+    """Parse the file name of a CSS module; return None for other files. The platform must follow ``.module``.
+
+    >>> css_module_name("button.module.ios.css")
+    CssModule(base='button', platform='ios')
+    """
+    match = _MODULE.search(file_name)
+    if match is None:
+        return None
+
+    return CssModule(match[1], match[2])
 
 
 def style_candidates(name: str) -> list[str]:
     """Return the files that a style import can resolve to, in order of precedence."""
-    return (
-        [name]
-        if name.endswith(tuple(f".{one}" for one in STYLES))
-        else [f"{name}.{one}" for one in STYLES]
-    )
+    suffixes = tuple(f".{extension}" for extension in STYLES)
+    if name.endswith(suffixes):
+        return [name]
+
+    return [name + suffix for suffix in suffixes]
 
 
 def debug_id(content: str | bytes) -> str:
     """Return the debug ID of a bundle: an MD5 hash of its content, formatted as a version 4 UUID."""
-    digest = hashlib.md5(
-        content.encode() if isinstance(content, str) else content, usedforsecurity=False
-    ).hexdigest()
+    if isinstance(content, str):
+        content = content.encode()
+    digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
     variant = _VARIANTS[ord(digest[16]) % 4]
+
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:]}"
 
 
@@ -74,7 +82,8 @@ def export_target(
 ) -> str | None:
     """Resolve a subpath through a package's ``exports``; the first matching condition, in map order, wins.
 
-    Return None if the subpath isn't exported, and always before SDK 53, where the bundler ignores ``exports``.
+    Return None if the subpath isn't exported, and always before SDK 53, where the bundler ignores ``exports``
+    ("Bundler behavior", resolution).
     """
     if platform not in _CONDITIONS:
         raise ConfigError(
@@ -82,35 +91,41 @@ def export_target(
         )
     if sdk < 53:  # noqa: PLR2004  # the first release that reads exports
         return None
-    holding = {*conditions, *_CONDITIONS[platform]}
-    by_path = isinstance(exports, dict) and any(key.startswith(".") for key in exports)
-    return _target(
-        at(exports, subpath) if by_path else exports if subpath == "." else None,
-        holding,
-    )
+
+    active = {*conditions, *_CONDITIONS[platform]}
+    if isinstance(exports, dict) and any(key.startswith(".") for key in exports):
+        return _target(at(exports, subpath), active)
+    # Without subpaths, exports are those of the package itself.
+    if subpath == ".":
+        return _target(exports, active)
+
+    return None
 
 
-def _target(value: Json, holding: set[str]) -> str | None:
+def _target(value: Json, active: set[str]) -> str | None:
+    """Return the file that a value of ``exports`` selects by the active conditions."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return first(_target(one, holding) for one in value)
+        return first(_target(alternative, active) for alternative in value)
     if isinstance(value, dict):
         return first(
-            _target(one, holding)
-            for condition, one in value.items()
-            if condition in holding
+            _target(inner, active)
+            for condition, inner in value.items()
+            if condition in active
         )
+
     return None
 
 
 def check_resolution(result: Json) -> None:
     """Raise ConfigError unless the value is a valid return value of ``resolveRequest``."""
     kind = at(result, "type")
-    if kind == "empty" or (
-        kind == "sourceFile" and isinstance(at(result, "filePath"), str)
-    ):
+    if kind == "empty":
         return
+    if kind == "sourceFile" and isinstance(at(result, "filePath"), str):
+        return
+
     raise ConfigError(
         f"resolveRequest returned {result!r}: it must return {{type: 'sourceFile', filePath}}, {{type: 'empty'}} "
         "or what context.resolveRequest returns; virtual modules are not supported"

@@ -18,14 +18,20 @@ from typing import (
     get_type_hints,
 )
 
-from pytest_device.app.document import Json, Object, at
+from pytest_device.app.document import Json, Object, at, object_at
 from pytest_device.app.sections import NEWEST_SDK, OLDEST_SDK, AppConfig, Key, Section
 from pytest_device.errors import ProjectError
 
 _KINDS: Final[Mapping[object, str]] = {
-    str: "string", Literal: "string", bool: "boolean", float: "number", int: "integer", tuple: "array",
+    str: "string",
+    Literal: "string",
+    bool: "boolean",
+    float: "number",
+    int: "integer",
+    tuple: "array",
     Mapping: "object",
-}  # fmt: skip
+}
+"""Kinds of JSON values, by the type of a section's field."""
 _Section = TypeVar("_Section", bound=Section)
 
 
@@ -39,47 +45,71 @@ class _Field(NamedTuple):
 
 
 def _fields(section: type[Section]) -> tuple[_Field, ...]:
+    """Return the fields of a section, with the keys that their types describe."""
     hints = get_type_hints(section, include_extras=True)
+
     return tuple(
-        _field(one.name, hints[one.name], one.default) for one in fields(section)
+        _field(field.name, hints[field.name], field.default)
+        for field in fields(section)
     )
 
 
 def _field(attribute: str, hint: Any, default: Any) -> _Field:
-    hint, rules = (
-        (hint.__origin__, hint.__metadata__[0])
-        if get_origin(hint) is Annotated
-        else (hint, Key())
-    )
-    alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    parts = [one for one in alternatives if one is not NoneType]
-    inner = next(
-        (one for one in parts if isinstance(one, type) and issubclass(one, Section)),
-        None,
-    )
-    elements = [get_args(one)[0] for one in parts if get_origin(one) is tuple]
-    literals = [one for one in (*parts, *elements) if get_origin(one) is Literal]
+    rules = Key()
+    if get_origin(hint) is Annotated:
+        rules = hint.__metadata__[0]
+        hint = hint.__origin__
+
+    is_union = get_origin(hint) in (Union, UnionType)
+    members = [
+        member
+        for member in (get_args(hint) if is_union else (hint,))
+        if member is not NoneType
+    ]
+    sections = [member for member in members if _is_section(member)]
+    elements = [
+        get_args(member)[0] for member in members if get_origin(member) is tuple
+    ]
+    values: list[str] = []
+    for part in (*members, *elements):
+        if get_origin(part) is Literal:
+            values += get_args(part)
+
+    if sections:
+        default_value = None
+    elif isinstance(default, tuple):
+        default_value = list(cast("tuple[Json, ...]", default))
+    else:
+        default_value = default
     key = replace(
         rules,
-        name=rules.name or re.sub(r"_(\w)", lambda found: found[1].upper(), attribute),
-        kinds=_kinds(parts),
+        name=rules.name or _in_camel_case(attribute),
+        kinds=_kinds(members),
         items=_kinds(elements),
-        values=tuple(value for one in literals for value in get_args(one)),
-        default=None
-        if inner
-        else list(cast("tuple[Json, ...]", default))
-        if isinstance(default, tuple)
-        else default,
+        values=tuple(values),
+        default=default_value,
     )
-    return _Field(attribute, key, inner, default is None)
+
+    return _Field(attribute, key, sections[0] if sections else None, default is None)
 
 
-def _kinds(parts: list[Any]) -> tuple[str, ...]:
+def _is_section(member: Any) -> bool:
+    return isinstance(member, type) and issubclass(member, Section)
+
+
+def _in_camel_case(name: str) -> str:
+    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
+
+
+def _kinds(members: list[Any]) -> tuple[str, ...]:
     """Return the kinds of a union's members, or none if any value is allowed."""
-    if object in parts:
+    if object in members:
         return ()
-    return tuple("object" if isinstance(one, type) and issubclass(one, Section) else _KINDS[get_origin(one) or one]
-                 for one in parts)  # fmt: skip
+
+    return tuple(
+        "object" if _is_section(member) else _KINDS[get_origin(member) or member]
+        for member in members
+    )
 
 
 _NO_PARENT: Final = Key()
@@ -88,16 +118,17 @@ _NO_PARENT: Final = Key()
 def _keys(
     section: type[Section], above: str = "", parent: Key = _NO_PARENT
 ) -> Iterator[Key]:
-    for one in _fields(section):
+    """Yield the keys of a section and those below it, with their whole names."""
+    for field in _fields(section):
         key = replace(
-            one.key,
-            name=f"{above}{one.key.name}",
-            older=parent.older or one.key.older,
-            in_new_projects=parent.in_new_projects or one.key.in_new_projects,
+            field.key,
+            name=f"{above}{field.key.name}",
+            older=parent.older or field.key.older,
+            in_new_projects=parent.in_new_projects or field.key.in_new_projects,
         )
         yield key
-        if one.inner:
-            yield from _keys(one.inner, f"{key.name}.", key)
+        if field.inner:
+            yield from _keys(field.inner, f"{key.name}.", key)
 
 
 KEYS: Final[Mapping[str, Key]] = {key.name: key for key in _keys(AppConfig)}
@@ -112,9 +143,11 @@ _PATCHES: Final[Mapping[int, bool | None]] = {55: None, 56: None}
 
 def _backend(config: Json) -> Json:
     """Return the object in ``web.config`` with the settings of the backend service, whatever its name."""
-    section = at(config, *BACKEND)
-    inner = section.values() if isinstance(section, dict) else ()
-    return next((one for one in inner if isinstance(one, dict)), None)
+    for value in object_at(config, *BACKEND).values():
+        if isinstance(value, dict):
+            return value
+
+    return None
 
 
 def setting(config: Json, name: str, sdk: int = NEWEST_SDK) -> Json:
@@ -125,24 +158,29 @@ def setting(config: Json, name: str, sdk: int = NEWEST_SDK) -> Json:
         value = at(_backend(config), *trail[2:])
     if value is not None or name not in KEYS:
         return value
+
     if name == "updates.enableBsdiffPatchSupport":
         return _PATCHES.get(sdk, sdk > OLDEST_SDK)
-    if (
-        name == "androidStatusBar.backgroundColor"
-        and at(config, "androidStatusBar", "barStyle") == "light-content"
-    ):
-        return "#00000088"
+    # The default depends on another key: light text needs a dark background.
+    if name == "androidStatusBar.backgroundColor":
+        style = at(config, "androidStatusBar", "barStyle")
+        if style == "light-content":
+            return "#00000088"
+
     return KEYS[name].default
 
 
 def typed_config(config: Object, sdk: int = NEWEST_SDK) -> AppConfig:
     """Return the configuration as typed values. Raises ProjectError listing every invalid key."""
-    given = ((key, at(config, *key.trail)) for key in KEYS.values())
-    problems = [
-        (key.name, key.problem(value)) for key, value in given if value is not None
-    ]
-    if broken := [f"{name} {problem}" for name, problem in problems if problem]:
-        raise ProjectError(*broken)
+    problems: list[str] = []
+    for key in KEYS.values():
+        value = at(config, *key.trail)
+        problem = key.problem(value) if value is not None else None
+        if problem:
+            problems.append(f"{key.name} {problem}")
+    if problems:
+        raise ProjectError(*problems)
+
     return _typed(AppConfig, config, sdk)
 
 
@@ -153,18 +191,21 @@ def _typed(
     for attribute, key, inner, optional in _fields(section):
         name = f"{above}{key.name}"
         value = setting(config, name, sdk)
-        nested = (
-            inner
-            if isinstance(value, dict) or (value is None and not optional)
-            else None
-        )
-        values[attribute] = (
-            _typed(nested, config, sdk, f"{name}.") if nested else _frozen(value)
-        )
+        is_section = isinstance(value, dict) or (value is None and not optional)
+        if inner is not None and is_section:
+            values[attribute] = _typed(inner, config, sdk, f"{name}.")
+        else:
+            values[attribute] = _frozen(value)
+
     return replace(section(), **values)
 
 
 def _frozen(value: Json) -> object:
     if isinstance(value, dict):
-        return MappingProxyType({name: _frozen(one) for name, one in value.items()})
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+        return MappingProxyType(
+            {name: _frozen(member) for name, member in value.items()}
+        )
+    if isinstance(value, list):
+        return tuple(_frozen(element) for element in value)
+
+    return value

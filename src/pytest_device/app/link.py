@@ -45,32 +45,43 @@ class Links:
         **named: object,
     ) -> str:
         """Return the link to a route, by default with the project's first scheme. Raises ConfigError with the fix."""
-        __tracebackhide__ = True  # show the error at the test's line
-        twice = sorted(named.keys() & (params or {}).keys())
+        # The error belongs to the line of the test.
+        __tracebackhide__ = True
+        positional = params or {}
+        twice = sorted(named.keys() & positional.keys())
         if twice:
             raise ConfigError(f"route {route!r} gets the parameter {twice[0]!r} twice")
-        path = self.project.routes.href(route, {**(params or {}), **named}, query=query)
+
+        path = self.project.routes.href(route, {**positional, **named}, query=query)
         if self.development_client:
             return self._of_development_client(path, scheme)
-        is_root = path[1:2] in ("", "?", "#")
-        return f"{self._scheme(scheme, platform or self.platform)}://{path if is_root else path[1:]}"
 
-    def _scheme(self, wanted: str | None, platform: str | None) -> str:
+        # A page's path becomes the host of the link, except at the root, which has none.
+        if path[1:2] not in ("", "?", "#"):
+            path = path.removeprefix("/")
+
+        return f"{self._scheme(scheme, platform or self.platform)}://{path}"
+
+    def _scheme(self, scheme: str | None, platform: str | None) -> str:
+        """Return a declared scheme, by default the first one. Raises ConfigError."""
         declared = self.project.schemes(platform)
         if not declared:
             raise ConfigError(
                 f"{self.project.root} declares no scheme: set scheme in the app config and build again"
             )
-        if wanted is None:
+        if scheme is None:
             return declared[0]
-        check_scheme(wanted, declared)
-        return wanted
+
+        check_scheme(scheme, declared)
+
+        return scheme
 
     def _of_development_client(self, path: str, scheme: str | None) -> str:
-        go = self.project.vendor.client_scheme
-        if scheme not in (None, go) or not self.development_address:
-            raise _without_effect("a scheme", go, path)
-        return f"{go}://{self.development_address}/--{path}"
+        client_scheme = self.project.vendor.client_scheme
+        if scheme not in (None, client_scheme) or not self.development_address:
+            raise _without_effect("a scheme", client_scheme, path)
+
+        return f"{client_scheme}://{self.development_address}/--{path}"
 
 
 @cache
@@ -85,10 +96,9 @@ def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
             f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -"
         )
     if scheme not in declared:
-        known = ", ".join(declared) or "none"
-        fix = "add it to scheme in the app config and build again"
         raise ConfigError(
-            f"scheme {scheme!r} is not declared by the project (it has {known}): {fix}"
+            f"scheme {scheme!r} is not declared by the project (it has {', '.join(declared) or 'none'}): "
+            "add it to scheme in the app config and build again"
         )
 
 
@@ -101,14 +111,22 @@ def check_url(
 ) -> None:
     """Raise ConfigError if the app can't open the URL; only custom schemes are checked."""
     scheme = urlsplit(url).scheme.lower()
-    go = project.vendor.client_scheme
-    if not scheme or scheme in FOREIGN or (development_client and scheme == go):
+    if not scheme or scheme in FOREIGN:
         return
+
     if development_client:
-        raise _without_effect(f"the scheme {scheme!r} of open_url", go, "/path")
-    platforms = (platform,) if platform else ("ios", "android")
-    if scheme in {(project.identifier(one) or "").lower() for one in platforms}:
-        return  # builds also register their identifier as a scheme
+        client_scheme = project.vendor.client_scheme
+        if scheme == client_scheme:
+            return
+        raise _without_effect(
+            f"the scheme {scheme!r} of open_url", client_scheme, "/path"
+        )
+
+    # Builds also register their identifier as a scheme.
+    for name in (platform,) if platform else ("ios", "android"):
+        if scheme == (project.identifier(name) or "").lower():
+            return
+
     check_scheme(scheme, project.schemes(platform))
 
 
@@ -119,22 +137,27 @@ def unmatched(url: str, project: Project) -> str | None:
     directory, and if the app rewrites links.
     """
     scheme = urlsplit(url).scheme.lower()
-    is_address = scheme not in project.schemes() and "/--/" not in url
+    if not scheme or scheme in FOREIGN:
+        return None
+    is_client_address = scheme not in project.schemes() and "/--/" not in url
     directory = project.app_directory
-    if not scheme or scheme in FOREIGN or is_address or directory is None:
+    if is_client_address or directory is None:
         return None
     if any(directory.glob(f"{NATIVE_INTENT}.*")):
         return None
+
     match = project.routes.match(url)
     if match and match.kind != "not_found":
         return None
+
     closest = project.routes.closest(url)
     fix = f"did you mean the route {closest!r}?" if closest else "it has no routes"
+
     return f"open_url={shown(url)!r} opens no page of the app: {fix}"
 
 
-def _without_effect(what: str, go: str, path: str) -> ConfigError:
+def _without_effect(what: str, client_scheme: str, path: str) -> ConfigError:
     return ConfigError(
-        f"{what} has no effect in the development client: its links are {go}://ADDRESS/--{path} with the address of "
+        f"{what} has no effect in the development client: its links are {client_scheme}://ADDRESS/--{path} with the address of "
         "the bundler, or install a build of the app"
     )
