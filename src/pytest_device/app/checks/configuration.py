@@ -24,25 +24,27 @@ from pytest_device.app.sections import NEWEST_SDK, Key
 
 _FIX_DELETE = "delete the key"
 _FILES = (
-    *(
-        "icon",
-        "ios.icon",
-        "ios.icon.light",
-        "ios.icon.dark",
-        "ios.icon.tinted",
-        "ios.servicesFile",
-    ),
-    *("updates.codeSigningCertificate", "splash.image", "notification.icon"),
+    "icon",
+    "ios.icon",
+    "ios.icon.light",
+    "ios.icon.dark",
+    "ios.icon.tinted",
+    "ios.servicesFile",
+    "updates.codeSigningCertificate",
+    "splash.image",
+    "notification.icon",
 )
+"""Keys whose values are paths of files."""
 _BRACES = re.compile(r"\{([^{}]*+)\}")
 _DIRECTORIES = re.compile(r"(?:\*\*/)+")
 MAX_ALTERNATIVES = 100
+"""Maximum number of patterns that braces make of one: groups multiply."""
 MAX_PATTERN = 1_000
 """Maximum length of a glob pattern, in characters."""
 MAX_DEEP = 3
 """Maximum number of ``**`` in a glob pattern: each multiplies the directories that are searched by their depth."""
-_OF_PATHS = "-._~!$&'()*+,;=:@"
-"""Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
+_IN_PATHS = "-._~!$&'()*+,;=:@"
+"""Characters, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
 
 def check_configuration(project: Project, sdk: int | None) -> Iterator[Finding]:
@@ -67,6 +69,7 @@ def _keys(
             if trail[:-1] == BACKEND and isinstance(value, dict):
                 yield from _keys(project, value, trail, sdk)
             continue
+
         yield from _known(project, key, value, sdk)
         if isinstance(value, dict):
             yield from _keys(project, value, trail, sdk)
@@ -74,27 +77,33 @@ def _keys(
 
 def _key_at(trail: tuple[str, ...]) -> Key | None:
     """Return the key at a trail; the settings of the backend service are in an object of any name."""
-    key = KEYS.get(".".join(trail))
-    in_backend = len(trail) > len(BACKEND) + 1 and trail[: len(BACKEND)] == BACKEND
-    if key is None and in_backend:
-        known = KEYS.get(".".join((*BACKEND, *trail[len(BACKEND) + 1 :])))
-        return known and replace(known, name=".".join(trail))
-    return key
+    name = ".".join(trail)
+    if name in KEYS:
+        return KEYS[name]
+
+    depth = len(BACKEND)
+    if trail[:depth] != BACKEND or len(trail) <= depth + 1:
+        return None
+
+    key = KEYS.get(".".join((*BACKEND, *trail[depth + 1 :])))
+
+    return replace(key, name=name) if key is not None else None
 
 
 def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
     """Yield a finding for a likely typo; other unknown keys are allowed, since another version may define them."""
-    for close in difflib.get_close_matches(
-        trail[-1], _known_below(".".join(trail[:-1])), 1, 0.8
-    ):
-        if close not in object_at(project.config, *trail[:-1]):
-            yield in_config(
-                project,
-                "config-unknown-key",
-                trail,
-                "is unknown",
-                f"did you mean {close}?",
-            )
+    *section, name = trail
+    known_names = _known_below(".".join(section))
+    close_names = difflib.get_close_matches(name, known_names, n=1, cutoff=0.8)
+    # With both keys in the config, neither is a misspelling of the other.
+    if close_names and close_names[0] not in object_at(project.config, *section):
+        yield in_config(
+            project,
+            "config-unknown-key",
+            trail,
+            "is unknown",
+            f"did you mean {close_names[0]}?",
+        )
 
 
 @cache
@@ -106,11 +115,13 @@ def _known_below(above: str) -> tuple[str, ...]:
 
 
 def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Finding]:
-    if problem := key.problem(value):
-        kind = "config-type" if "of type" in problem else "config-value"
+    problem = key.problem(value)
+    if problem:
+        rule = "config-type" if "of type" in problem else "config-value"
         yield in_config(
-            project, kind, key.trail, problem, f"change the value of {key.name}"
+            project, rule, key.trail, problem, f"change the value of {key.name}"
         )
+
     if key.generated:
         yield in_config(
             project,
@@ -119,6 +130,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
             "is generated from owner and slug",
             _FIX_DELETE,
         )
+
     if key.removed and sdk >= key.removed:
         yield in_config(
             project,
@@ -162,17 +174,17 @@ def _whole(project: Project) -> Iterator[Finding]:
             warning,
             f"move them below {project.vendor.key}",
         )
+
     if project.static:
         for trail in project.static.duplicates:
-            shown, place = ".".join(map(str, trail)), project.static.place(*trail)
-            fix = "delete all but one: the last counts"
             yield failed(
                 "config-duplicate-key",
                 project.static.path,
-                f"{shown} is duplicated",
-                fix,
-                place,
+                f"{'.'.join(map(str, trail))} is duplicated",
+                "delete all but one: the last counts",
+                project.static.place(*trail),
             )
+
     if project.unused_static and project.static_path:
         fix = "spread the config that the exported function receives, or delete the static file"
         yield failed(
@@ -185,21 +197,19 @@ def _whole(project: Project) -> Iterator[Finding]:
 
 def _identity(project: Project) -> Iterator[Finding]:
     installed = project.package.installed_version(project.vendor.word)
-    major = (installed or "").partition(".")[0]
-    if installed and project.sdk_version not in (
-        None,
-        "UNVERSIONED",
-        f"{major}.0.0",
-        installed,
-    ):
-        what = f"is {project.sdk_version}, but {installed} is installed"
-        yield in_config(
-            project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion"
-        )
+    if installed:
+        major, _, _ = installed.partition(".")
+        fitting = (None, "UNVERSIONED", f"{major}.0.0", installed)
+        if project.sdk_version not in fitting:
+            what = f"is {project.sdk_version}, but {installed} is installed"
+            fix = "delete sdkVersion"
+            yield in_config(project, "config-sdk-version", ("sdkVersion",), what, fix)
+
     slug = text_at(project.config, "slug") or ""
-    if quote(slug, safe=_OF_PATHS, errors="replace") != slug:
+    if quote(slug, safe=_IN_PATHS, errors="replace") != slug:
         fix = "use letters, digits and hyphens: it is part of URLs"
         yield in_config(project, "config-value", ("slug",), "must be URL-friendly", fix)
+
     identifier = project.project_id()
     if identifier is not None and not is_uuid(identifier):
         trail = tuple(project.vendor.project_id_path.split("."))
@@ -294,6 +304,7 @@ def _without_embedded(project: Project) -> Iterator[Finding]:
         "turn it on for production",
     )
     late = setting(project.config, "updates.checkAutomatically") != "ON_LOAD"
+    # "Configuration properties", useEmbeddedUpdate: nothing else is there to launch.
     if late or not setting(project.config, "updates.fallbackToCacheTimeout"):
         fix = "set checkAutomatically to ON_LOAD, and a fallbackToCacheTimeout"
         yield in_config(
@@ -304,9 +315,9 @@ def _without_embedded(project: Project) -> Iterator[Finding]:
 def _code_signing(project: Project) -> Iterator[Finding]:
     certificate = text_at(project.config, "updates", "codeSigningCertificate")
     metadata = object_at(project.config, "updates", "codeSigningMetadata")
-    if bool(certificate) != bool(metadata) or (
-        metadata and not {"alg", "keyid"} <= metadata.keys()
-    ):
+    has_both_or_none = bool(certificate) == bool(metadata)
+    is_complete = not metadata or {"alg", "keyid"} <= metadata.keys()
+    if not has_both_or_none or not is_complete:
         fix = "set codeSigningCertificate, and codeSigningMetadata with alg and keyid"
         yield in_config(
             project,
@@ -320,10 +331,15 @@ def _code_signing(project: Project) -> Iterator[Finding]:
 def _asset_patterns(project: Project) -> Iterator[Finding]:
     """Yield the patterns that match no file; assets not covered by a pattern are missing from the build."""
     patterns = at(project.config, "updates", "assetPatternsToBeBundled")
-    for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
-        if isinstance(pattern, str) and (
-            problem := _problem_of_pattern(project.root, pattern)
-        ):
+    if not isinstance(patterns, list):
+        return
+
+    for index, pattern in enumerate(patterns):
+        if not isinstance(pattern, str):
+            continue
+
+        problem = _problem_of_pattern(project.root, pattern)
+        if problem:
             trail = ("updates", "assetPatternsToBeBundled", index)
             fix = "give a pattern relative to the root of the project, for example assets/**/*"
             yield in_config(project, "updates-asset-pattern", trail, problem, fix)
@@ -333,26 +349,30 @@ def _problem_of_pattern(root: Path, pattern: str) -> str:
     """Return why a pattern selects no assets, or an empty string."""
     if len(pattern) > MAX_PATTERN:
         return f"is longer than {MAX_PATTERN} characters"
+
     pattern = _DIRECTORIES.sub("**/", pattern)
     if pattern.count("**") > MAX_DEEP:
         return f"has more than {MAX_DEEP} **"
-    return "" if _matches_a_file(root, pattern) else f"is {pattern!r}"
+    if not _matches_a_file(root, pattern):
+        return f"is {pattern!r}"
+
+    return ""
 
 
 def _matches_a_file(root: Path, pattern: str) -> bool:
-    patterns = islice(
-        _without_braces(f"{pattern}/*" if pattern.endswith("**") else pattern),
-        MAX_ALTERNATIVES,
-    )
+    # Python's glob matches only directories with it.
+    if pattern.endswith("**"):
+        pattern = f"{pattern}/*"
+
     try:
-        return any(path.is_file() for one in patterns for path in root.glob(one))
+        for alternative in islice(_without_braces(pattern), MAX_ALTERNATIVES):
+            if any(path.is_file() for path in root.glob(alternative)):
+                return True
     # A pattern that is too long, empty or absolute.
-    except (
-        OSError,
-        ValueError,
-        NotImplementedError,
-    ):
+    except (OSError, ValueError, NotImplementedError):
         return False
+
+    return False
 
 
 def _without_braces(pattern: str) -> Iterator[str]:
@@ -360,17 +380,16 @@ def _without_braces(pattern: str) -> Iterator[str]:
     pending = [pattern]
     while pending:
         text = pending.pop()
-        found = next(
-            (group for group in _BRACES.finditer(text) if "," in group[1]), None
-        )
-        if found is None:
+        groups = [group for group in _BRACES.finditer(text) if "," in group[1]]
+        if not groups:
             yield text
             continue
-        alternatives = found[1].split(",")[:MAX_ALTERNATIVES]
-        pending += [
-            f"{text[: found.start()]}{one}{text[found.end() :]}"
-            for one in reversed(alternatives)
-        ]
+
+        before = text[: groups[0].start()]
+        after = text[groups[0].end() :]
+        alternatives = groups[0][1].split(",")[:MAX_ALTERNATIVES]
+        # The last one in the list is the next one.
+        pending += [f"{before}{text}{after}" for text in reversed(alternatives)]
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
@@ -378,28 +397,28 @@ def _files_and_libraries(project: Project) -> Iterator[Finding]:
         path = text_at(project.config, *name.split("."))
         if path and "://" not in path:
             yield from missing_file(project, tuple(name.split(".")), path)
+
     yield from _libraries(project)
 
 
 def _libraries(project: Project) -> Iterator[Finding]:
     """Yield the keys that need a library which the project doesn't list, on one of its platforms."""
-    system_ui, dom = project.vendor.package("system-ui"), "react-dom"
+    system_ui = project.vendor.package("system-ui")
     platforms = at(project.config, "platforms")
+    if not isinstance(platforms, list):
+        return
+
     for trail, platform, library in (
         (("userInterfaceStyle",), "android", system_ui),
         (("backgroundColor",), "ios", system_ui),
         (("ios", "backgroundColor"), "ios", system_ui),
-        (("platforms",), "web", dom),
+        (("platforms",), "web", "react-dom"),
     ):
-        is_used = (
-            isinstance(platforms, list)
-            and platform in platforms
-            and at(project.config, *trail) is not None
-        )
-        if is_used and not (
-            project.package.mentions(library) or project.package.installed(library)
-        ):
-            what = f"needs {library} on {platform}"
-            yield in_config(
-                project, "config-missing-library", trail, what, f"install {library}"
-            )
+        if platform not in platforms or at(project.config, *trail) is None:
+            continue
+        if project.package.mentions(library) or project.package.installed(library):
+            continue
+
+        what = f"needs {library} on {platform}"
+        fix = f"install {library}"
+        yield in_config(project, "config-missing-library", trail, what, fix)

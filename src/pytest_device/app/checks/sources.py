@@ -28,32 +28,39 @@ _SKIPPED: Final = frozenset(
     ("node_modules", "ios", "android", "dist", "build", "coverage")
 )
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
-_OF_NODE: Final = re.compile(
+_IN_NODE: Final = re.compile(
     r"^(?:scripts|tools|plugins|tests?|e2e)/|(?:^|/)__tests__/|\.(?:config|setup|test|spec)\."
 )
 """Sources that run in Node.js, where environment variables are read at run time, as do files in the project root."""
 _STYLES: Final = (".css", ".scss", ".sass")
+_SASS_IMPORT: Final = re.compile(r"^[ \t]*+@(?:import|use|forward)\b", re.MULTILINE)
 
 
 def check_sources(project: Project) -> Iterator[Finding]:
     """Yield findings about the files that the bundler reads."""
     unread: list[Finding] = []
     for path in _files(project.root, unread):
-        check = (
-            _script
-            if _SCRIPT.search(path.name)
-            else _style
-            if path.suffix in _STYLES
-            else None
-        )
+        is_script = bool(_SCRIPT.search(path.name))
+        if not is_script and path.suffix not in _STYLES:
+            continue
+
         try:
-            yield from check(project, path, read_text(path)) if check else ()
-        except FileNotFoundError:  # deleted in the meantime
+            text = read_text(path)
+        except FileNotFoundError:
+            # Deleted in the meantime.
             continue
         except ProjectError as error:
             unread.append(_unread(path, error.reason, Place(error.line, error.column)))
+            continue
+
+        if is_script:
+            yield from _script(project, path, text)
+        else:
+            yield from _style(project, path, text)
     yield from unread
-    if (path := project.root / "postcss.config.js").exists():
+
+    path = project.root / "postcss.config.js"
+    if path.exists():
         fix = "write it as postcss.config.json, and start the bundler once with --clear"
         yield failed("bundler-postcss-config", path, "", fix)
 
@@ -63,19 +70,17 @@ def check_secrets(project: Project) -> Iterator[Finding]:
     for trail in secret_trails(project.config.get("extra"), ("extra",)):
         fix = "keep it on a server: whatever is in the app can be read"
         yield in_config(project, "secret-in-config", trail, "contains a secret", fix)
+
     prefix = project.vendor.public_prefix
     for name, value in project.env.from_files().items():
-        if (
-            name.startswith(prefix)
-            and value
-            and is_secret(name.removeprefix(prefix), value)
-        ):
-            fix = f"remove {prefix} from its name, or keep it on a server"
+        if not value or not name.startswith(prefix):
+            continue
+        if is_secret(name.removeprefix(prefix), value):
             yield failed(
                 "secret-in-public-variable",
                 project.root / ".env",
                 f"{name} contains a secret",
-                fix,
+                f"remove {prefix} from its name, or keep it on a server",
             )
 
 
@@ -89,19 +94,17 @@ def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
 
     count = 0
     for directory, names, files in os.walk(root, onerror=skipped):
+        # In place: that is how os.walk learns which directories to enter, and in which order.
         names[:] = sorted(
             name for name in names if name not in _SKIPPED and not name.startswith(".")
         )
         for name in sorted(files):
             count += 1
             if count > MAX_FILES:
-                unread.append(
-                    _unread(
-                        root,
-                        f"has more than {MAX_FILES} files: the others are not checked",
-                    )
-                )
+                problem = f"has more than {MAX_FILES} files: the others are not checked"
+                unread.append(_unread(root, problem))
                 return
+
             yield Path(directory, name)
 
 
@@ -118,14 +121,14 @@ def _unread(path: Path, problem: str, place: Place | None = None) -> Finding:
 def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
     lines = Lines(text)
     for pattern in SECRETS:
-        for found in pattern.finditer(text):
+        for match in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
-            yield failed(
-                "secret-in-source", path, "a secret", fix, lines.place(found.start())
-            )
-    if path.parent != project.root and not _OF_NODE.search(
-        path.relative_to(project.root).as_posix()
-    ):
+            place = lines.place(match.start())
+            yield failed("secret-in-source", path, "a secret", fix, place)
+
+    relative = path.relative_to(project.root).as_posix()
+    runs_in_node = path.parent == project.root or _IN_NODE.search(relative)
+    if not runs_in_node:
         yield from _reads(project, path, text)
 
 
@@ -134,9 +137,11 @@ def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
     for read in inlined_public(
         text, project.env.values, server=server, vendor=project.vendor
     ):
-        public = read.name.startswith(project.vendor.public_prefix)
         place = Place(read.line, read.column)
-        if read.kind == "kept" and not server and (public or not read.name):
+        # A computed name may be that of a public variable.
+        is_public = read.name.startswith(project.vendor.public_prefix)
+        may_be_public = is_public or not read.name
+        if read.kind == "kept" and may_be_public and not server:
             fix = f"write process.env.{read.name or 'NAME'}"
             yield failed("env-not-inlined", path, read.expression, fix, place)
         elif read.kind == "undefined":
@@ -146,27 +151,22 @@ def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
 
 
 def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
-    if re.search(r"\.(ios|android|native|web)\.module\.", path.name) and (
-        found := css_module_name(path.name)
-    ):
-        base, _, platform = found.base.rpartition(".")
+    module = css_module_name(path.name)
+    if module and re.search(r"\.(ios|android|native|web)\.module\.", path.name):
+        base, _, platform = module.base.rpartition(".")
         fix = f"rename it to {base}.module.{platform}{path.suffix}"
         yield failed("bundler-css-order", path, path.name, fix)
+
     if path.suffix == ".css":
         return
+
     if not project.package.mentions("sass"):
         yield failed("bundler-sass-missing", path, path.name, "install sass")
     lines = Lines(text)
-    for imported in re.finditer(
-        r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE
-    ):
-        yield failed(
-            "bundler-sass-import",
-            path,
-            "",
-            "import it in a script",
-            lines.place(imported.end()),
-        )
+    for match in _SASS_IMPORT.finditer(text):
+        place = lines.place(match.end())
+        fix = "import it in a script"
+        yield failed("bundler-sass-import", path, "", fix, place)
 
 
 def check_routes(
@@ -179,6 +179,7 @@ def check_routes(
     directory = project.app_directory
     if directory is None:
         return
+
     for problem in project.routes.problems:
         yield failed(
             "routes-file",
@@ -186,8 +187,9 @@ def check_routes(
             problem.problem,
             "rename or move the file",
         )
+
     for route in project.routes.all:
-        names = [one.name for one in route.parameters]
+        names = [parameter.name for parameter in route.parameters]
         if len(set(names)) < len(names):
             yield failed(
                 "routes-parameter",
@@ -195,11 +197,12 @@ def check_routes(
                 route.page,
                 "rename one of the parameters",
             )
+
     if at(project.config, "experiments", "typedRoutes") is True:
-        name = declaration or f"{project.vendor.word}-env.d.ts"
-        yield from _typed_routes(
-            project, name, include or default_include(project.vendor.word, name)
-        )
+        word = project.vendor.word
+        name = declaration or f"{word}-env.d.ts"
+        entries = include or default_include(word, name)
+        yield from _typed_routes(project, name, entries)
 
 
 def _typed_routes(
@@ -208,6 +211,7 @@ def _typed_routes(
     fix = f"run pytest-device app routes --typescript {name}"
     if not is_ignored(project.root, name):
         yield failed("typed-routes-ignored", project.root / IGNORE, name, fix)
+
     document = tsconfig(project.root)
     place = document.place("include") if document else None
     for entry in lacking(document, include):
