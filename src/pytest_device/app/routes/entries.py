@@ -1,7 +1,6 @@
 """Entries in ``.gitignore`` and ``tsconfig.json`` for the generated TypeScript declaration."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -23,10 +22,9 @@ def default_include(vendor: str, declaration: str) -> tuple[str, ...]:
 
 def is_ignored(root: Path, name: str) -> bool:
     """Return whether ``.gitignore`` lists a file in the project root."""
-    return name in {
-        line.strip().removeprefix("/")
-        for line in (read_existing(root / IGNORE) or "").splitlines()
-    }
+    lines = (read_existing(root / IGNORE) or "").splitlines()
+
+    return any(line.strip().removeprefix("/") == name for line in lines)
 
 
 def tsconfig(root: Path) -> Document | None:
@@ -40,11 +38,10 @@ def tsconfig(root: Path) -> Document | None:
 def lacking(document: Document | None, include: Sequence[str]) -> list[str]:
     """Return the entries missing from ``include``."""
     included = at(document.value, "include") if document else None
-    return [
-        entry
-        for entry in include
-        if not isinstance(included, list) or entry not in included
-    ]
+    if not isinstance(included, list):
+        return list(include)
+
+    return [entry for entry in include if entry not in included]
 
 
 def completed(
@@ -53,8 +50,11 @@ def completed(
     """Yield both files with the missing entries added and everything else unchanged."""
     ignore = read_existing(root / IGNORE) or ""
     if not is_ignored(root, name):
-        ignore += ("\n" if ignore and not ignore.endswith("\n") else "") + f"{name}\n"
+        if ignore and not ignore.endswith("\n"):
+            ignore += "\n"
+        ignore += f"{name}\n"
     yield root / IGNORE, ignore
+
     document = tsconfig(root)
     yield root / TSCONFIG, _included(document, include) if document else _new(include)
 
@@ -65,29 +65,35 @@ def _new(include: Sequence[str]) -> str:
 
 def _included(document: Document, include: Sequence[str]) -> str:
     """Return the source of ``tsconfig.json`` with the missing entries inserted first and comments preserved."""
-    config, missing = document.object, lacking(document, include)
+    config = document.object
+    missing = lacking(document, include)
     if not missing:
         return document.text
+
     if "include" not in config:
+        # A list replaces the default, which has to stay.
         entry = f'"include": {json.dumps([*_EVERYTHING, *missing])}'
         return _inserted(document, document.inside(), [entry], more=bool(config))
     if not isinstance(config["include"], list):
         raise ProjectError("include must be a list of patterns", path=document.path)
+
     entries = [json.dumps(entry) for entry in missing]
-    return _inserted(
-        document, document.inside("include"), entries, more=bool(config["include"])
-    )
+    offset = document.inside("include")
+
+    return _inserted(document, offset, entries, more=bool(config["include"]))
 
 
 def _inserted(
     document: Document, offset: int, entries: Sequence[str], *, more: bool
 ) -> str:
+    """Return the source with entries after an offset, laid out as the first one there; ``more`` follow them."""
     text = document.text
-    blank = match[0] if (match := re.compile(r"\s*").match(text, offset)) else ""
-    separator = blank or " "
-    inserted = (
-        (blank if more else "")
-        + f",{separator}".join(entries)
-        + ("," + ("" if blank else " ") if more else "")
-    )
-    return text[:offset] + inserted + text[offset:]
+    rest = text[offset:]
+    blank = rest[: len(rest) - len(rest.lstrip())]
+    inserted = f",{blank or ' '}".join(entries)
+    if more and blank:
+        inserted = f"{blank}{inserted},"
+    elif more:
+        inserted = f"{inserted}, "
+
+    return text[:offset] + inserted + rest

@@ -33,83 +33,102 @@ def href(
     if path not in known.routes:
         raise ConfigError(_unknown(known, route, path))
     _check_names(route, known.routes[path], params)
-    written = "/" + "/".join(
-        part
-        for segment in path[1:].split("/")
-        if (part := _written(route, segment, params))
-    )
-    return f"{written}{_with_query(tail, query)}"
+
+    # A catch-all without values leaves no segment.
+    parts = [_written(route, segment, params) for segment in path[1:].split("/")]
+    written = "/" + "/".join(part for part in parts if part)
+
+    return written + _with_query(tail, query)
 
 
 def _split(route: str) -> tuple[str, str]:
     """Split a route from its query and fragment."""
-    found = re.search(r"[?#]", route)
-    return (route[: found.start()], route[found.start() :]) if found else (route, "")
+    match = re.search(r"[?#]", route)
+    if match is None:
+        return route, ""
+
+    return route[: match.start()], route[match.start() :]
 
 
 def _with_query(tail: str, query: Mapping[str, object]) -> str:
-    given = {name: _text(value) for name, value in query.items() if value is not None}
-    pairs = urlencode(given, doseq=True, quote_via=quote)
+    """Return the query and fragment of a route with further parameters."""
+    texts = {name: _text(value) for name, value in query.items() if value is not None}
+    pairs = urlencode(texts, doseq=True, quote_via=quote)
     if not pairs:
         return tail
-    before, hash_sign, fragment = tail.partition("#")
-    return f"{before or '?'}{'&' if before[1:] else ''}{pairs}{hash_sign}{fragment}"
+
+    own_query, hash_sign, fragment = tail.partition("#")
+    if own_query in ("", "?"):
+        return f"?{pairs}{hash_sign}{fragment}"
+
+    return f"{own_query}&{pairs}{hash_sign}{fragment}"
 
 
 def _text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return [
-            _text(one) for one in cast("Sequence[object]", value) if one is not None
-        ]
+        items = cast("Sequence[object]", value)
+        return [_text(item) for item in items if item is not None]
     # 7, as JavaScript writes 7.0.
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+
+    return str(value)
 
 
 def _check_names(
-    route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]
+    route: str, parameters: tuple[Parameter, ...], params: Mapping[str, object]
 ) -> None:
+    """Raise ConfigError unless exactly the parameters of a route are given ("Typed routes")."""
     __tracebackhide__ = True
-    names = {one.name for one in wanted}
-    problems = [
-        f"lacks the parameter {name!r}" for name in sorted(names - params.keys())
-    ]
-    fix = "pass other values as query={…}"
+    names = {parameter.name for parameter in parameters}
+    missing = sorted(names - params.keys())
+    unknown = sorted(params.keys() - names)
+    problems = [f"route {route!r} lacks the parameter {name!r}" for name in missing]
     problems += [
-        f"has no parameter {name!r}: {fix}" for name in sorted(params.keys() - names)
+        f"route {route!r} has no parameter {name!r}: pass other values as query={{…}}"
+        for name in unknown
     ]
+
     if problems:
-        raise ConfigError(*(f"route {route!r} {problem}" for problem in problems))
+        raise ConfigError(*problems)
 
 
 def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
-    found = parameter(segment)
-    if not found:
+    """Return a segment of a route as the URL has it: of a parameter, its value."""
+    name_and_kind = parameter(segment)
+    if name_and_kind is None:
         return quote(segment, safe="!'()*@:$&+,;=")
-    value = params[found.name]
-    if not found.catch_all:
-        return _segment(route, found.name, value)
+
+    name = name_and_kind.name
+    value = params[name]
+    if not name_and_kind.catch_all:
+        return _segment(route, name, value)
     if not isinstance(value, list | tuple):
         raise ConfigError(
-            f"parameter {found.name!r} of route {route!r} must be a list, not {value!r}"
+            f"parameter {name!r} of route {route!r} must be a list, not {value!r}"
         )
-    return "/".join(
-        _segment(route, found.name, one) for one in cast("Sequence[object]", value)
-    )
+
+    values = cast("Sequence[object]", value)
+
+    return "/".join(_segment(route, name, item) for item in values)
 
 
 def _segment(route: str, name: str, value: object) -> str:
-    of = f"parameter {name!r} of route {route!r}"
+    """Return the value of a parameter as one segment. Raises ConfigError."""
+    label = f"parameter {name!r} of route {route!r}"
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ConfigError(f"{of} must be a string or a number, not {value!r}")
+        raise ConfigError(f"{label} must be a string or a number, not {value!r}")
+
     text = str(_text(value))
     if text in ("", ".", ".."):
-        raise ConfigError(f"{of} must not be {text!r}: a URL has no such segment")
+        raise ConfigError(f"{label} must not be {text!r}: a URL has no such segment")
+
     try:
         return quote(text, safe="!'()*")
     except UnicodeEncodeError:
-        raise ConfigError(f"{of} cannot be encoded in a URL: {text!r}") from None
+        raise ConfigError(f"{label} cannot be encoded in a URL: {text!r}") from None
 
 
 def _unknown(known: Linkable, route: str, path: str) -> str:
@@ -123,10 +142,12 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
         "_layout",
     ):
         return f"route {route!r} is a special file, which cannot be linked to"
-    found = known.match(path) if "[" not in path else None
-    if found and found.kind == "html" and found.params:
-        values = ", ".join(f"{name!r}: …" for name in found.params)
-        return f"route {route!r} is a path of {found.route!r}: use {found.route!r} with params={{{values}}}"
+
+    match = known.match(path) if "[" not in path else None
+    if match and match.kind == "html" and match.params:
+        values = ", ".join(f"{name!r}: …" for name in match.params)
+        return f"route {route!r} is a path of {match.route!r}: use {match.route!r} with params={{{values}}}"
+
     return f"route {route!r} is unknown: did you mean {closest(known.routes, path)!r}?"
 
 
@@ -135,4 +156,7 @@ def closest(routes: Mapping[str, object], path: str) -> str | None:
     trimmed = "/" + path.removesuffix("/index").strip("/")
     if trimmed in routes:
         return trimmed
-    return next(iter(difflib.get_close_matches(path, routes, 1, 0.0)), None)
+
+    close_names = difflib.get_close_matches(path, routes, n=1, cutoff=0.0)
+
+    return close_names[0] if close_names else None

@@ -52,24 +52,32 @@ def route_file(path: str) -> RouteFile | None:
         )
     if not _EXTENSION.search(path):
         return None
+
     bare = _EXTENSION.sub("", path)
-    api = bare.endswith("+api")
+    is_api = bare.endswith("+api")
     name, platform = _without_platform(bare.removesuffix("+api"))
-    if name in _ROOT_FILES and not api:
+    if name in _ROOT_FILES and not is_api:
         return None
-    kind = (
-        "api"
-        if api
-        else {LAYOUT: "layout", NOT_FOUND: "not_found"}.get(
-            name.rpartition("/")[2], "html"
-        )
-    )
+
+    last = name.rpartition("/")[2]
+    if is_api:
+        kind = "api"
+    elif last == LAYOUT:
+        kind = "layout"
+    elif last == NOT_FOUND:
+        kind = "not_found"
+    else:
+        kind = "html"
+
     return RouteFile(path, name, kind, platform, _problem(name, kind, platform))
 
 
 def _without_platform(name: str) -> tuple[str, str | None]:
     bare, _, ending = name.rpartition(".")
-    return (bare, ending) if ending in PLATFORMS and "/" not in ending else (name, None)
+    if ending in PLATFORMS:
+        return bare, ending
+
+    return name, None
 
 
 def _problem(name: str, kind: str, platform: str | None) -> str:
@@ -97,22 +105,28 @@ def _problem(name: str, kind: str, platform: str | None) -> str:
 
 
 def parameter(segment: str) -> Parameter | None:
-    """Parse a segment as a parameter; return None for other segments."""
+    """Parse a segment as a parameter; return None for other segments.
+
+    >>> parameter("[...rest]")
+    Parameter(name='rest', catch_all=True)
+    """
     if segment == NOT_FOUND:
         return Parameter("not-found", catch_all=True)
-    name = segment[1:-1] if segment.startswith("[") and segment.endswith("]") else ""
-    if not name or "[" in name or "]" in name:
+    if not segment.startswith("[") or not segment.endswith("]"):
         return None
-    return (
-        Parameter(name.removeprefix("..."), name.startswith("..."))
-        if name != "..."
-        else None
-    )
+
+    name = segment[1:-1]
+    if name in ("", "...") or "[" in name or "]" in name:
+        return None
+
+    return Parameter(name.removeprefix("..."), name.startswith("..."))
 
 
 def unique(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
     """Leave out repeated names, which a type or a function can't have; `check` reports them."""
-    return tuple({one.name: one for one in parameters}.values())
+    by_name = {parameter.name: parameter for parameter in parameters}
+
+    return tuple(by_name.values())
 
 
 def is_group(segment: str) -> bool:
@@ -121,17 +135,19 @@ def is_group(segment: str) -> bool:
 
 def alternatives(segment: str) -> list[str]:
     """Split an array of groups such as ``(a,b)`` into segments; return other segments unchanged."""
-    names = (
-        [name.strip() for name in segment[1:-1].split(",")]
-        if is_group(segment) and "," in segment
-        else []
-    )
+    if not is_group(segment) or "," not in segment:
+        return [segment]
+
+    names = [name.strip() for name in segment[1:-1].split(",")]
+
     return [f"({name})" for name in names if name] or [segment]
 
 
 def spread(name: str) -> Iterator[str]:
     """Expand arrays of groups, and yield a name for each combination."""
-    return map("/".join, itertools.product(*map(alternatives, name.split("/"))))
+    choices = [alternatives(segment) for segment in name.split("/")]
+    for segments in itertools.product(*choices):
+        yield "/".join(segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +167,17 @@ class Route:
     @property
     def visible(self) -> tuple[str, ...]:
         """Segments without a trailing ``index``."""
-        return self.segments[:-1] if self.segments[-1] == "index" else self.segments
+        if self.segments[-1] == "index":
+            return self.segments[:-1]
+
+        return self.segments
 
     @property
     def name(self) -> str:
         """Name for links, without groups and ``/index``."""
-        return "/" + "/".join(
-            segment for segment in self.visible if not is_group(segment)
-        )
+        visible = [segment for segment in self.visible if not is_group(segment)]
+
+        return "/" + "/".join(visible)
 
     @property
     def grouped_name(self) -> str:
@@ -167,6 +186,6 @@ class Route:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        return tuple(
-            found for segment in self.segments if (found := parameter(segment))
-        )
+        parameters = [parameter(segment) for segment in self.segments]
+
+        return tuple(found for found in parameters if found is not None)
