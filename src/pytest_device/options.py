@@ -152,7 +152,7 @@ class Options:
     )
     preview = Option(
         False,
-        "show the live preview of each device when it is ready; its address on a terminal only",
+        "print the URL of each device's live preview when it is ready, masked unless on a terminal",
         "switch",
         group=Group.COMMON,
     )
@@ -280,7 +280,7 @@ class Options:
 
     start_attempts = Option(
         2,
-        "maximum number of sessions to try if one fails to start",
+        "maximum number of sessions that a test tries to start",
         "number",
         1,
         10,
@@ -375,7 +375,7 @@ class Options:
     )
     identity_issuer: Option[str | None] = Option(
         None,
-        "issuer URL of an identity provider, such as a staging one, to sign users in there, on its page",
+        "issuer URL of an identity provider, such as a staging one, on whose page users sign in",
         "issuer",
         group=Group.APP,
     )
@@ -388,7 +388,7 @@ class Options:
     )
     identity_user: Option[str | None] = Option(
         None,
-        f"user to sign in there (password: {PASSWORD_VARIABLE} in the environment)",
+        f"user to sign in at that provider (password: {PASSWORD_VARIABLE} in the environment)",
         "text",
         metavar="NAME",
         group=Group.APP,
@@ -443,7 +443,7 @@ class Options:
 
     retry_infrastructure = Option(
         0,
-        "retries of a test whose device failed, on another session",
+        "maximum number of retries of a test whose device failed, each on another session",
         "number",
         0,
         10,
@@ -477,7 +477,7 @@ class Options:
     )
     budget_action = Option(
         "stop",
-        "if the budget is exceeded: warn, stop (create no more sessions) or refuse (also to start)",
+        "what to do if the budget is exceeded: warn, stop (create no more sessions) or refuse (do not start the run)",
         "choice",
         "warn",
         "stop",
@@ -523,7 +523,7 @@ class Options:
     )
     ci = Option(
         "auto",
-        "report to the CI service in its own form: auto (if one is detected), off, github or gitlab",
+        "report to the CI service in its own format: auto (if one is detected), off, github or gitlab",
         "choice",
         "auto",
         "off",
@@ -533,7 +533,7 @@ class Options:
     )
     logs = Option(
         "failed",
-        "tests whose device logs are saved: failed, or always for all tests",
+        "tests whose device logs are saved: failed, or always (all tests)",
         "choice",
         "failed",
         "always",
@@ -542,8 +542,8 @@ class Options:
 
     trace_pictures: Option[str | None] = Option(
         None,
-        "actions that a trace has pictures of: failure, or actions for all that change the screen "
-        "(default: failure, with --device-trace=on actions)",
+        "when a trace takes pictures: failure (when the test fails) or actions (after each that may change the screen); "
+        "default: failure, with --device-trace=on actions",
         "choice",
         "failure",
         "actions",
@@ -557,7 +557,7 @@ class Options:
     )
     video = Option(
         "off",
-        "when to keep a video of a test, where the controller records: off, on or retain-on-failure",
+        "when to keep a video of a test, if its controller can record: off, on or retain-on-failure",
         "choice",
         "off",
         "on",
