@@ -17,7 +17,9 @@ Found: TypeAlias = Literal["found", "not found", "unknown"]
 
 MAX_FILES: Final = 2_000
 MAX_FILE_BYTES: Final = 1024 * 1024
-"""Of a source file of a library; a larger one is generated."""
+"""Maximum size of a source file of a library; a larger one is generated."""
+_MAX_EXAMPLES: Final = 3
+"""Maximum number of names that an entry lists."""
 _SOURCES: Final = frozenset(
     {".js", ".mjs", ".cjs", ".ts", ".kt", ".java", ".swift", ".m"}
 )
@@ -37,7 +39,7 @@ class ProfileEntry:
         return asdict(self)
 
 
-class _Sign(NamedTuple):
+class _Evidence(NamedTuple):
     """How a library's source shows a name: with the profile's value, and with any."""
 
     libraries: tuple[str, ...]
@@ -48,16 +50,17 @@ class _Sign(NamedTuple):
 
 
 _NAME: Final = r"[A-Za-z][\w-]*"
-_SIGNS: Final = {
-    "header_prefix": _Sign(("updates",), r"\bNAMEprotocol-version\b", rf"{_NAME}-"),
-    "client_id_header": _Sign(("updates",), r"\bNAME\b", rf"{_NAME}-client-id"),
-    "client_scheme": _Sign(
+_EVIDENCE: Final = {
+    "header_prefix": _Evidence(("updates",), r"\bNAMEprotocol-version\b", rf"{_NAME}-"),
+    "client_id_header": _Evidence(("updates",), r"\bNAME\b", rf"{_NAME}-client-id"),
+    "client_scheme": _Evidence(
         ("linking", "router"), r"\bNAMEs?\??:(?://|\\/\\/)[^\s'\"`]*/--", _NAME
     ),
-    "push_path": _Sign(("notifications",), r"\bNAME\b", r"push/get\w*PushToken"),
-    "push_reply_key": _Sign(("notifications",), r"\.NAME\b", r"\w*PushToken"),
-    "token_type": _Sign(("notifications",), r"\btype: *['\"]NAME['\"]", _NAME),
+    "push_path": _Evidence(("notifications",), r"\bNAME\b", r"push/get\w*PushToken"),
+    "push_reply_key": _Evidence(("notifications",), r"\.NAME\b", r"\w*PushToken"),
+    "token_type": _Evidence(("notifications",), r"\btype: *['\"]NAME['\"]", _NAME),
 }
+"""Evidence of each field of the profile that an installed library shows."""
 
 
 def profile_entries(project: Project) -> Iterator[ProfileEntry]:
@@ -65,27 +68,32 @@ def profile_entries(project: Project) -> Iterator[ProfileEntry]:
     yield _key(project)
     yield _project_id(project)
     yield _environment(project)
-    for field in _SIGNS:
+    for field in _EVIDENCE:
         yield _in_libraries(project, field)
 
 
 def check_profile(project: Project) -> Iterator[Finding]:
     """Yield a finding for each name that the project spells otherwise."""
-    for field in _SIGNS:
+    for field in _EVIDENCE:
         entry = _in_libraries(project, field)
-        other = _other(project, field) if entry.status == "not found" else None
+        if entry.status != "not found":
+            continue
+
+        other = _other(project, field)
         if other:
             fix = f"set device_vendor_{field} to {other}"
             what = f"{field} {entry.value} is {entry.status} {entry.where}"
             yield failed("vendor-profile", project.root / FILE, what, fix)
 
-    if project.project_id() is None:
-        for path in islice(project.other_project_ids(), 1):
-            trail = tuple(path.split("."))
-            wanted = project.vendor.project_id_path
-            what = f"is a project's ID, but the profile looks at {wanted}"
-            fix = f"set device_project_id_path to {path}"
-            yield in_config(project, "vendor-profile", trail, what, fix)
+    if project.project_id() is not None:
+        return
+
+    # One is enough: the others may be of other services.
+    path = next(project.other_project_ids(), None)
+    if path is not None:
+        what = f"is a project's ID, but the profile looks at {project.vendor.project_id_path}"
+        fix = f"set device_project_id_path to {path}"
+        yield in_config(project, "vendor-profile", tuple(path.split(".")), what, fix)
 
 
 def _key(project: Project) -> ProfileEntry:
@@ -97,6 +105,7 @@ def _key(project: Project) -> ProfileEntry:
     if project.dynamic_path:
         where = f": {project.dynamic_path.name} exports the configuration"
         return ProfileEntry("key", key, "unknown", where)
+
     return ProfileEntry("key", key, "not found", f"in the app config or {FILE}")
 
 
@@ -104,54 +113,71 @@ def _project_id(project: Project) -> ProfileEntry:
     path = project.vendor.project_id_path
     if project.project_id() is not None:
         return ProfileEntry("project_id_path", path, "found", "in the app config")
-    others = ", ".join(islice(project.other_project_ids(), 3))
-    where = f"in the app config{f', which has {others}' if others else ''}"
+
+    where = "in the app config"
+    others = list(islice(project.other_project_ids(), _MAX_EXAMPLES))
+    if others:
+        where += f", which has {', '.join(others)}"
+
     return ProfileEntry("project_id_path", path, "not found", where)
 
 
 def _environment(project: Project) -> ProfileEntry:
     prefix = project.vendor.environment_prefix
     names = [name for name in project.env.loaded if name.startswith(prefix)]
+    where = "in the environment files"
     if names:
-        where = f"in the environment files: {', '.join(sorted(names)[:3])}"
+        where += f": {', '.join(sorted(names)[:_MAX_EXAMPLES])}"
         return ProfileEntry("environment_prefix", prefix, "found", where)
-    status: Found = "not found" if project.env.loaded else "unknown"
-    where = "in the environment files" if project.env.loaded else ": they set nothing"
-    return ProfileEntry("environment_prefix", prefix, status, where)
+    if project.env.loaded:
+        return ProfileEntry("environment_prefix", prefix, "not found", where)
+
+    return ProfileEntry("environment_prefix", prefix, "unknown", ": they set nothing")
 
 
 def _in_libraries(project: Project, field: str) -> ProfileEntry:
     value = str(getattr(project.vendor, field))
-    names = [project.vendor.package(one) for one in _SIGNS[field].libraries]
     roots = _roots(project, field)
     if not roots:
-        where = f": {' or '.join(names)} is not installed"
+        where = f": {' or '.join(_package_names(project, field))} is not installed"
         return ProfileEntry(field, value, "unknown", where)
 
     where = f"in {' or '.join(root.name for root in roots)}"
-    if _search(roots, _SIGNS[field].pattern.replace("NAME", re.escape(value))):
+    if _search(roots, _EVIDENCE[field].pattern.replace("NAME", re.escape(value))):
         return ProfileEntry(field, value, "found", where)
+
     other = _other(project, field)
-    return ProfileEntry(
-        field, value, "not found", f"{where}{f', which has {other}' if other else ''}"
-    )
+    if other:
+        where += f", which has {other}"
+
+    return ProfileEntry(field, value, "not found", where)
+
+
+def _package_names(project: Project, field: str) -> list[str]:
+    return [project.vendor.package(name) for name in _EVIDENCE[field].libraries]
 
 
 def _roots(project: Project, field: str) -> tuple[Path, ...]:
-    names = [project.vendor.package(one) for one in _SIGNS[field].libraries]
-    found = [project.package.installed(name) for name in names]
-    return tuple(one.path.parent for one in found if one)
+    """Return the directories of the installed libraries that show a field."""
+    roots: list[Path] = []
+    for name in _package_names(project, field):
+        document = project.package.installed(name)
+        if document is not None:
+            roots.append(document.path.parent)
+
+    return tuple(roots)
 
 
 def _other(project: Project, field: str) -> str | None:
     """Return the name that the libraries have in place of the profile's."""
-    sign = _SIGNS[field]
-    found = _search(
-        _roots(project, field), sign.pattern.replace("NAME", f"({sign.name})")
-    )
-    if found is None:
+    evidence = _EVIDENCE[field]
+    pattern = evidence.pattern.replace("NAME", f"({evidence.name})")
+    name = _search(_roots(project, field), pattern)
+    if name is None:
         return None
-    return found.lower() if "header" in field else found
+
+    # Profiles have headers in lowercase.
+    return name.lower() if "header" in field else name
 
 
 @cache
@@ -162,10 +188,14 @@ def _search(roots: tuple[Path, ...], pattern: str) -> str | None:
         for path in islice(_sources(root), MAX_FILES):
             try:
                 text = path.read_text("utf-8", errors="replace")
-            except OSError:  # no reason to fail: the library is not the project's
+            except OSError:
+                # No reason to fail: the library is not the project's.
                 continue
-            if found := compiled.search(text):
-                return found[found.re.groups]
+
+            match = compiled.search(text)
+            if match:
+                return match[compiled.groups]
+
     return None
 
 
@@ -177,8 +207,15 @@ def _sources(root: Path) -> Iterator[Path]:
             entries = sorted(pending.pop().iterdir(), reverse=True)
         except OSError:
             continue
+
         for path in entries:
-            if path.is_dir() and not path.is_symlink():
-                pending += [path] if path.name not in _SKIPPED else []
-            elif path.suffix in _SOURCES and path.stat().st_size <= MAX_FILE_BYTES:
+            if path.is_dir():
+                if path.name not in _SKIPPED and not path.is_symlink():
+                    pending.append(path)
+            elif path.suffix in _SOURCES and _is_small_file(path):
                 yield path
+
+
+def _is_small_file(path: Path) -> bool:
+    """Return whether a path is a file worth searching; a link to nowhere and a pipe are none."""
+    return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES
