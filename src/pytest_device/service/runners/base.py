@@ -61,7 +61,22 @@ class LogEntry:
 class Record:
     """The programs of one session: their state and their timeline. The only mutable value here.
 
-    ``clock`` returns Unix seconds. The timeline and the log stay available for a while after the session's end.
+    The timeline and the log stay available for a while after the session's end.
+
+    Attributes:
+        id: The session's ID.
+        request: The body of its create request.
+        clock: Returns Unix seconds.
+        boot: Whether the programs are starting, running or have failed.
+        failed_by_request: Whether the session failed because of its request: a retry would fail, too.
+        device: The device of a running session; None before, after, and for a session without one.
+        screenshot: The newest screenshot that a viewer saw, or that was taken when the session failed. It outlives the
+            device.
+        controller: The controller, if the session has one and it is running.
+        last_request: When the last request to the controller began or ended (Unix seconds).
+        open_requests: The number of requests to the controller in progress.
+        output: The controller's output.
+        entries: The timeline.
     """
 
     id: str
@@ -69,17 +84,12 @@ class Record:
     clock: Callable[[], float] = time.time
     boot: Boot = field(default_factory=Booting)
     failed_by_request: bool = False
-    """Whether the session failed because of its request: a retry would fail, too."""
     device: Device | None = None
-    """The device of a running session; None before, after, and for a session without one."""
     screenshot: Screenshot | None = None
-    """The newest screenshot that a viewer saw, or that was taken when the session failed. It outlives the device."""
     controller: "Controller | None" = None
     last_request: float | None = None
-    """When the last request to the controller began or ended (Unix seconds)."""
     open_requests: int = 0
     output: OutputTail = field(default_factory=OutputTail)
-    """The controller's output."""
     entries: deque[LogEntry] = field(
         default_factory=lambda: deque[LogEntry](maxlen=KEPT)
     )
@@ -110,8 +120,11 @@ class Record:
 
     def forget_programs(self) -> None:
         """Forget the programs, which are being stopped: nobody may use them anymore."""
-        self.boot, self.device, self.controller = GONE, None, None
-        self.last_request, self.open_requests = None, 0
+        self.boot = GONE
+        self.device = None
+        self.controller = None
+        self.last_request = None
+        self.open_requests = 0
 
 
 class Runner(Protocol):

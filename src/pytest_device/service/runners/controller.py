@@ -20,10 +20,18 @@ _ONE_REQUEST: Final = httpx.Limits()
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """The context of a controller's launch: its session's workspace, ``toolchain`` and public URLs.
+    """What the launch of a controller needs.
 
-    ``environ`` is the environment of the session's programs, ``home`` the user's home directory. ``url`` is the
-    controller's URL at the gateway, ``device_url`` that of the device's HTTP interface. Both are secrets.
+    Attributes:
+        workspace: The workspace of its session.
+        toolchain: Node.js and the controller's npm project.
+        environ: The environment of the session's programs.
+        home: The user's home directory.
+        url: The controller's URL at the gateway, a secret.
+        device_url: The URL of the device's HTTP interface, a secret.
+        note: Adds an entry to the session's timeline.
+        allow_insecure: Features for Appium's option of this name.
+        requires_isolation: Whether a controller of the local browser must have its own network namespace.
     """
 
     workspace: Workspace
@@ -33,18 +41,17 @@ class LaunchContext:
     url: str = field(repr=False)
     device_url: str = field(repr=False)
     note: Log
-    """Adds an entry to the session's timeline."""
     allow_insecure: Sequence[str] = ()
     requires_isolation: bool = False
-    """Whether a controller of the local browser must have its own network namespace."""
 
     def environment(self, home: Path, **more: str | Path) -> dict[str, str]:
         """Return the environment of the controller's program, with its own home and temporary directory."""
+        # Node.js first: a controller starts further programs by the name "node".
+        node_directory = str(self.toolchain.node.parent)
+        path = self.environ.get("PATH", os.defpath)
         return {
             **self.environ,
-            "PATH": os.pathsep.join(
-                [str(self.toolchain.node.parent), self.environ.get("PATH", os.defpath)]
-            ),
+            "PATH": os.pathsep.join([node_directory, path]),
             "HOME": str(home),
             "TMPDIR": str(self.workspace.subdir("tmp")),
             "DO_NOT_TRACK": "1",

@@ -43,18 +43,20 @@ _ON_SOCKET: Final = ("--require", str(Path(__file__).parent / "on_socket.cjs"))
 _PORT: Final = "4723"
 """Port that the script above replaces with a socket; nothing listens on it."""
 _APPIUM_ARGUMENTS: Final = (
-    *("server", "--address", HOST, "--port", _PORT),
+    "server",
+    "--address",
+    HOST,
+    "--port",
+    _PORT,
     # Otherwise it searches every parent directory for one.
-    *(
-        "--config",
-        str(os.devnull),
-    ),
-    *("--log-level", "info", "--log-no-colors"),
+    "--config",
+    str(os.devnull),
+    "--log-level",
+    "info",
+    "--log-no-colors",
     # Otherwise each open client connection delays the shutdown.
-    *(
-        "--shutdown-timeout",
-        "0",
-    ),
+    "--shutdown-timeout",
+    "0",
 )
 _ARGENT_ARGUMENTS: Final = (
     "server",
@@ -67,8 +69,9 @@ _ARGENT_ARGUMENTS: Final = (
     "0",
     "--force",
 )
-_OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
-_OUR_NAME: Final = "appium-pytest-device-driver"
+_OWN_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
+"""This package's driver of the local browser."""
+_OWN_NAME: Final = "appium-pytest-device-driver"
 _FAKE_DRIVER: Final = "@appium/fake-driver"
 _BROWSER: Final = "agent-browser"
 _BROWSER_VERSION: Final = "0.27.1"
@@ -79,23 +82,32 @@ _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Starts the controllers of one session type; ``project`` is the npm project to install.
+    """Starts the controllers of one session type.
 
-    ``environ`` prepares a controller's own ``directory`` and returns its environment, ``arguments`` its command line.
-    ``alive`` is the path of the health check and a function that accepts a healthy response. ``details`` returns the
-    connection details for URL, token and device. ``notes`` is the pattern of the file in ``directory`` to which the
-    controller writes its token. Appium has none: its socket is in a private directory, to which the gateway connects.
+    Attributes:
+        project: The npm project to install.
+        environ: Prepares a controller's own directory, and returns its environment.
+        directory: The name of this directory in the session's workspace.
+        health_path: The path of the health check.
+        is_healthy: Returns whether a response to the health check, parsed as JSON, is that of a ready controller.
+        details: Returns the connection details for URL, token and device.
+        arguments: Returns the arguments of the command line.
+        token_file: The pattern of the file in the directory to which the controller writes its token. Appium has none:
+            its socket is in a private directory, to which the gateway connects.
+        preload: A script that the controller's own process loads first.
+        output: Returns the collector of its output.
+        boot_limit_seconds: The maximum time of a start.
     """
 
     project: Project
     environ: Callable[[LaunchContext, Facts, Path], dict[str, str]]
     directory: str
-    alive: tuple[str, Callable[[Any], Any]]
+    health_path: str
+    is_healthy: Callable[[Any], Any]
     details: Callable[[str, str, Facts], Mapping[str, Any]]
     arguments: Callable[[LaunchContext], Sequence[str]] = lambda _context: ()
-    notes: str = ""
+    token_file: str = ""
     preload: Path | None = None
-    """A script that the controller's own process loads first."""
     output: Callable[[], OutputTail] = OutputTail
     boot_limit_seconds: float = 60.0
 
@@ -104,25 +116,28 @@ class Launcher:
 
         Raises ControllerError if it does not respond in time, OSError if it cannot be started.
         """
-        directory, output = context.workspace.subdir(self.directory), self.output()
+        directory = context.workspace.subdir(self.directory)
+        output = self.output()
         output.hide(context.device_url)
-        listener, program = await self._start(
-            context, device, self.environ(context, device, directory), output
-        )
+        environ = self.environ(context, device, directory)
+        listener, program = await self._start(context, device, environ, output)
 
-        async def answered() -> str | None:
-            token = _token_in(directory, self.notes) if self.notes else ""
-            output.hide(token)
-            is_up = (token or not self.notes) and await _answers(
-                listener, *self.alive, token
+        async def token_once_ready() -> str | None:
+            token = ""
+            if self.token_file:
+                token = _token_in(directory, self.token_file)
+                if not token:
+                    return None
+                output.hide(token)
+
+            is_ready = await _responds(
+                listener, self.health_path, self.is_healthy, token
             )
+            return token if is_ready else None
 
-            return token if is_up else None
-
-        token = await program.ready(answered, self.boot_limit_seconds)
-        return Controller(
-            program, self.details(context.url, token, device), listener, token
-        )
+        token = await program.ready(token_once_ready, self.boot_limit_seconds)
+        details = self.details(context.url, token, device)
+        return Controller(program, details, listener, token)
 
     async def _start(
         self,
@@ -135,15 +150,13 @@ class Launcher:
 
         A controller of the local browser gets its own namespace: it starts programs that listen without any key.
         """
-        listener, port = (
-            context.workspace.short / "controller",
-            device.tools.debugging_port,
-        )
+        listener = context.workspace.short / "controller"
         tools = context.toolchain
+        preload = ("--require", self.preload) if self.preload else ()
         command: list[str | Path] = [
             tools.node,
             *_ON_SOCKET,
-            *(("--require", self.preload) if self.preload else ()),
+            *preload,
             tools.script,
             *self.arguments(context),
         ]
@@ -154,52 +167,51 @@ class Launcher:
         }
         title = self.project.node.program
         service = urlsplit(context.device_url)
+        port = device.tools.debugging_port
 
         is_bridged = isolation.is_bridged(service.hostname or "")
         if port is not None and not is_bridged:
-            why = f"the service listens on {service.hostname}, not on {HOST}"
+            reason = f"the service listens on {service.hostname}, not on {HOST}"
             if context.requires_isolation:
-                raise ControllerError(isolation.required(why))
-
-            context.note(f"{isolation.OPEN}: {why}")
+                raise ControllerError(isolation.required(reason))
+            context.note(f"{isolation.OPEN}: {reason}")
 
         if port is None or not is_bridged:
-            return listener, await context.workspace.start(
+            program = await context.workspace.start(
                 title, command, environ=environ, output=output
             )
-
-        bridges = [port, service.port or 0]
-        program = await isolation.start(
-            context.workspace,
-            title,
-            command,
-            environ=environ,
-            output=output,
-            bridges=bridges,
-            note=context.note,
-            is_required=context.requires_isolation,
-        )
+        else:
+            # From its namespace, the controller reaches only the browser and the service.
+            program = await isolation.start(
+                context.workspace,
+                title,
+                command,
+                environ=environ,
+                output=output,
+                bridges=[port, service.port or 0],
+                note=context.note,
+                is_required=context.requires_isolation,
+            )
         return listener, program
 
 
 def _appium_arguments(context: LaunchContext) -> Sequence[str]:
-    allowed = (
-        ("--allow-insecure", ",".join(context.allow_insecure))
-        if context.allow_insecure
-        else ()
-    )
-    return [*_APPIUM_ARGUMENTS, *allowed]
+    if not context.allow_insecure:
+        return _APPIUM_ARGUMENTS
+    features = ",".join(context.allow_insecure)
+    return [*_APPIUM_ARGUMENTS, "--allow-insecure", features]
 
 
 def _appium_environ(context: LaunchContext, device: Facts, own: Path) -> dict[str, str]:
-    """Return the environment: real drivers need the user's home directory, ours and the fake one do not.
+    """Return the environment: real drivers need the user's home directory, the other two do not.
 
     Each server has its own Appium home unless the device needs the user's driver.
     """
     _prepare_home(own, context, device)
+    users_drivers = device.tools.appium_home
     return context.environment(
-        context.home if device.tools.appium_home else context.workspace.subdir("home"),
-        APPIUM_HOME=device.tools.appium_home or own,
+        context.home if users_drivers else context.workspace.subdir("home"),
+        APPIUM_HOME=users_drivers or own,
         # A third of its start is compiling modules. Node.js does without if it can't write there.
         NODE_COMPILE_CACHE=context.toolchain.project / "compile-cache",
         **_device_environ(context, device),
@@ -216,10 +228,9 @@ def _prepare_home(home: Path, context: LaunchContext, device: Facts) -> None:
         link = home / "node_modules" / _FAKE_DRIVER
         link.parent.mkdir(parents=True)
         link.symlink_to(context.toolchain.package(_FAKE_DRIVER))
-
         return
 
-    ours = home / "node_modules" / _OUR_NAME
+    ours = home / "node_modules" / _OWN_NAME
     ours.parent.mkdir(parents=True)
     project = context.toolchain.project
     try:
@@ -235,14 +246,14 @@ def _driver_in(project: Path, platform: str) -> Path:
     Node.js resolves imports from a file's real path, and keeps compiled modules by it: copies in each session's home
     would fill that cache. Raises OSError if the project is read-only.
     """
-    files = [*sorted(_OUR_DRIVER.glob("*.js")), _OUR_DRIVER / f"{platform}.json"]
+    files = [*sorted(_OWN_DRIVER.glob("*.js")), _OWN_DRIVER / f"{platform}.json"]
     driver = project / "drivers" / f"{platform}-{digest(files)}"
     if driver.is_dir():
         return driver
 
     driver.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=driver.parent) as directory:
-        partial = Path(directory, _OUR_NAME)
+        partial = Path(directory, _OWN_NAME)
         _copy_driver(platform, partial)
         try:
             partial.rename(driver)
@@ -255,15 +266,15 @@ def _driver_in(project: Path, platform: str) -> Path:
 
 def _copy_driver(platform: str, directory: Path) -> None:
     shutil.copytree(
-        _OUR_DRIVER,
+        _OWN_DRIVER,
         directory,
         ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"),
     )
-    shutil.copy(_OUR_DRIVER / f"{platform}.json", directory / "package.json")
+    shutil.copy(_OWN_DRIVER / f"{platform}.json", directory / "package.json")
 
 
 def _device_environ(context: LaunchContext, device: Facts) -> Mapping[str, str]:
-    """Return the variables that our driver needs to find the device, see its README."""
+    """Return the variables that this package's driver needs to find the device, see its README."""
     if device.tools.debugging_port is None:
         return device.tools.environ
 
@@ -281,6 +292,7 @@ def _agent_device_environ(
 ) -> dict[str, str]:
     """Return the environment: real devices need the user's home directory, a browser does not."""
     is_browser = device.tools.debugging_port is not None
+    browser_environ = _agent_browser(context, device, state) if is_browser else {}
     return context.environment(
         context.workspace.subdir("home") if is_browser else context.home,
         AGENT_DEVICE_STATE_DIR=state,
@@ -290,14 +302,14 @@ def _agent_device_environ(
         AGENT_DEVICE_NO_UPDATE_NOTIFIER="1",
         PYTEST_DEVICE_PORT="0",  # listens on any port
         **device.tools.environ,
-        **(_agent_browser(context, device, state) if is_browser else {}),
+        **browser_environ,
     )
 
 
 def _agent_browser(
     context: LaunchContext, device: Facts, state: Path
 ) -> Mapping[str, str]:
-    """Install our shim in place of the agent-browser that the daemon manages; return the shim's environment."""
+    """Install the shim in place of the agent-browser that the daemon manages; return the shim's environment."""
     managed = state / "tools" / _BROWSER / _BROWSER_VERSION
     package = managed / "package/node_modules" / _BROWSER
     package.mkdir(parents=True)
@@ -326,19 +338,20 @@ def _argent_environ(
     context: LaunchContext, device: Facts, home: Path
 ) -> dict[str, str]:
     port = device.tools.debugging_port
+    browsers = {} if port is None else {"ARGENT_CHROMIUM_PORTS": str(port)}
     return context.environment(
         home,
         ARGENT_TELEMETRY="0",
         NODE_OPTIONS=f'--require "{_ON_SOCKET[1]}"',  # for the server that the command starts
         **device.tools.environ,
-        **({} if port is None else {"ARGENT_CHROMIUM_PORTS": str(port)}),
+        **browsers,
     )
 
 
-async def _answers(
-    listener: Path, path: str, is_good: Callable[[Any], Any], token: str
+async def _responds(
+    listener: Path, path: str, is_healthy: Callable[[Any], Any], token: str
 ) -> bool:
-    """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
+    """Return whether a socket responds to a GET request with JSON that ``is_healthy`` accepts."""
     if not listener.exists():  # noqa: ASYNC240  # fast, where a client for each attempt is not
         return False
 
@@ -348,17 +361,19 @@ async def _answers(
     ) as client:
         try:
             reply = await client.get(f"http://{HOST}{path}", headers=headers)
-            return reply.status_code == HTTPStatus.OK and bool(is_good(reply.json()))
+            return reply.status_code == HTTPStatus.OK and bool(is_healthy(reply.json()))
         except (httpx.TransportError, ValueError, KeyError, TypeError):
             return False  # not ready yet
 
 
 def _token_in(directory: Path, pattern: str) -> str:
     """Return the token that a program wrote to a JSON file, "" if it has not yet."""
-    try:
-        return str(json.loads(next(directory.glob(pattern)).read_text())["token"])
-    except (StopIteration, OSError, ValueError, KeyError):
-        return ""
+    for path in directory.glob(pattern):
+        try:
+            return str(json.loads(path.read_text())["token"])
+        except (OSError, ValueError, KeyError):  # not written completely yet
+            return ""
+    return ""
 
 
 LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
@@ -366,7 +381,8 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         APPIUM,
         _appium_environ,
         directory="appium",
-        alive=("/status", lambda reply: reply["value"]["ready"]),
+        health_path="/status",
+        is_healthy=lambda reply: reply["value"]["ready"],
         details=lambda url, _token, device: {
             "appiumUrl": url,
             "capabilities": dict(device.tools.capabilities),
@@ -379,22 +395,24 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         AGENT_DEVICE,
         _agent_device_environ,
         directory="agent-device",
-        alive=("/health", lambda reply: reply["ok"]),
+        health_path="/health",
+        is_healthy=lambda reply: reply["ok"],
         details=lambda url, token, _: {
             "agentDeviceRemoteSessionUrl": url,
             "agentDeviceRemoteSessionToken": token,
         },
-        notes="daemon.json",
+        token_file="daemon.json",  # noqa: S106  # the name of a file
         preload=_RECTANGLES,
     ),
     SessionType.ARGENT: Launcher(
         ARGENT,
         _argent_environ,
         directory="home",
-        alive=("/tools", lambda reply: reply["tools"]),
+        health_path="/tools",
+        is_healthy=lambda reply: reply["tools"],
         details=lambda url, token, _device: {"toolsUrl": url, "toolsAuthToken": token},
         arguments=lambda _context: _ARGENT_ARGUMENTS,
-        notes=".argent/tool-server-*.json",
+        token_file=".argent/tool-server-*.json",  # noqa: S106  # a pattern of files
         output=TokenOutputTail,
     ),
 }

@@ -73,12 +73,14 @@ class ProgramsRunner:
         """
         if not SYSTEM.has_local_service:
             raise ConfigError(f"{SYSTEM.support.limits}: set DEVICE_URL")
+
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
                 f"{self._directory} cannot be created: {error.strerror or error}"
             ) from error
+
         # All devices are chosen before anything is installed: a request that this machine has no device for
         # downloads nothing.
         devices = self._shared.devices
@@ -88,7 +90,7 @@ class ProgramsRunner:
 
         projects = [LAUNCHERS[kind].project for kind in types if kind in LAUNCHERS]
         await _side_by_side(
-            *(devices.install(device, request, progress) for device, request in chosen),
+            *(devices.install(found, request, progress) for found, request in chosen),
             *(self._shared.toolbox.get(project, progress) for project in projects),
         )
 
@@ -106,15 +108,19 @@ class ProgramsRunner:
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         record = Record(session_id, request, self._clock)
-        self._forget_the_oldest()
+        self._forget_oldest()
         self._records[session_id] = record
-        task = self._active[session_id] = asyncio.create_task(self._run(record))
+
+        task = asyncio.create_task(self._run(record))
+        self._active[session_id] = task
+        # Kept until it is done, which is after its session has ended: an unreferenced task may be collected.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def record(self, session_id: str) -> Record:
         """Return the state of a session's programs; of ended sessions only the newest are kept."""
-        return self._records.get(session_id) or Record(session_id, {}, boot=GONE)
+        record = self._records.get(session_id)
+        return Record(session_id, {}, boot=GONE) if record is None else record
 
     def note(self, session_id: str, text: str) -> None:
         """Add an entry to a session's timeline."""
@@ -174,13 +180,17 @@ class ProgramsRunner:
         record.boot = Failed(reason, self._clock())
         self._log(f"session {record.id}: {reason}")
 
-    def _forget_the_oldest(self) -> None:
+    def _forget_oldest(self) -> None:
+        """Remove the oldest ended sessions and screenshots, so that one more is within the limits."""
         ended = [
             session_id for session_id in self._records if session_id not in self._active
         ]
-        for session_id in ended[: max(0, len(ended) - KEPT_SCREENSHOTS + 1)]:
+        without_screenshot = max(0, len(ended) - KEPT_SCREENSHOTS + 1)
+        for session_id in ended[:without_screenshot]:
             self._records[session_id].screenshot = None
-        for session_id in ended[: max(0, len(ended) - KEPT + 1)]:
+
+        removed = max(0, len(ended) - KEPT + 1)
+        for session_id in ended[:removed]:
             del self._records[session_id]
 
 
@@ -223,40 +233,45 @@ class _SessionPrograms:
         ``stack`` stops them. Raises ControllerError, ConfigError and OSError with the reason for the session page.
         """
         record, directories = self.record, self.shared.directories
+        is_appium = record.type is SessionType.APPIUM
         if self.launcher:
             check(record.request, self.launcher.project)
+
         own = await stack.enter_async_context(
             workspace(directories.programs / record.id, self.shared.guard)
         )
         apps = directories.apps(record.id)
         apps.mkdir(mode=0o700)
-        starting = _Starting(lambda facts: self._start_controller(own, facts))
+
+        starting = _ControllerStart(lambda facts: self._start_controller(own, facts))
         stack.push_async_callback(starting.cancel)
         borrowed = self.shared.devices.borrowed(
             record.request,
             own.directory,
             log=self.note,
             # Appium takes longer to start than a browser. The others start once the app is installed.
-            expect=starting.begin if record.type is SessionType.APPIUM else None,
+            expect=starting.begin if is_appium else None,
         )
-        record.device = device = await stack.enter_async_context(borrowed)
+        device = await stack.enter_async_context(borrowed)
+        record.device = device
         if isinstance(device, Chromium):
             device.accept_pushes(self.shared.keys.url("web-push", record.id))
-        # All at once: none waits for a response from one that has exited.
+        # All programs end at once: none waits for a response from one that has exited.
         stack.push_async_callback(own.end)
+
         # Appium clients install and launch their apps themselves.
-        if record.type is not SessionType.APPIUM:
+        if not is_appium:
             await self._install_app(device, apps)
-        config = await starting.details(device)
-        preview = (
-            {}
-            if device.kind == fake.KIND
-            else {"webPreviewUrl": self.shared.keys.url("preview", record.id)}
-        )
-        record.boot = Running({**config, **preview})
-        return await first(
-            device.ended(), *([record.controller.ended()] if record.controller else [])
-        )
+
+        remote_config = dict(await starting.details(device))
+        if device.kind != fake.KIND:  # which has no screen
+            remote_config["webPreviewUrl"] = self.shared.keys.url("preview", record.id)
+        record.boot = Running(remote_config)
+
+        ends = [device.ended()]
+        if record.controller:
+            ends.append(record.controller.ended())
+        return await first(*ends)
 
     async def _install_app(self, device: Device, directory: Path) -> None:
         """Install and launch the requested app, as specified in the document."""
@@ -273,11 +288,14 @@ class _SessionPrograms:
             raise RequestError(str(error)) from error
         if app is None:
             return
+
         application_id = await device.install(app)
         self.note(f"app installed: {application_id}")
         await device.launch(application_id, request.get("launchArgs", ()))
         self.note("app launched")
-        if url := request.get("openUrl"):
+
+        url = request.get("openUrl")
+        if url:
             await device.open_url(url, application_id)
             self.note("URL opened in the app")
 
@@ -288,27 +306,28 @@ class _SessionPrograms:
         launcher, record = self.launcher, self.record
         if launcher is None:
             return {}
+
+        is_appium = record.type is SessionType.APPIUM
+        keys = self.shared.keys
         context = LaunchContext(
             workspace=own,
             toolchain=await self.shared.toolbox.get(launcher.project, self.note),
             environ=self.shared.environ,
             home=self.shared.directories.home,
-            url=self.shared.keys.url(
-                "appium" if record.type is SessionType.APPIUM else "controllers",
-                record.id,
-            ),
-            device_url=self.shared.keys.url("devices", record.id),
+            url=keys.url("appium" if is_appium else "controllers", record.id),
+            device_url=keys.url("devices", record.id),
             note=self.note,
             allow_insecure=self.shared.allow_insecure,
             requires_isolation=self.shared.isolation.required,
         )
-        record.controller = controller = await launcher.launch(context, device)
+        controller = await launcher.launch(context, device)
+        record.controller = controller
         record.output = controller.program.output
         self.note(f"controller ready: {launcher.project.title}")
         return controller.remote_config
 
 
-class _Starting:
+class _ControllerStart:
     """The start of a controller: beside that of its device if it begins early, else after it."""
 
     def __init__(self, start: _Start) -> None:
@@ -337,8 +356,8 @@ def check(request: Mapping[str, Any], project: Project) -> None:
 
     Not in the document; chosen here.
     """
-    # A full version, or its first one or two numbers.
-    accepted = [".".join(project.version.split(".")[:length]) for length in (1, 2, 3)]
+    major, minor, patch = project.version.split(".", 2)
+    accepted = [major, f"{major}.{minor}", f"{major}.{minor}.{patch}"]
     version = request.get("packageVersion")
     if version is not None and version not in accepted:
         raise RequestError(

@@ -15,31 +15,41 @@ from pytest_device.service.programs.toolchain import Toolbox
 
 _TOOLS: Final = frozenset(
     (
-        *("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME"),
-        *(
-            "ANDROID_HOME",
-            "ANDROID_SDK_ROOT",
-            "ANDROID_USER_HOME",
-            "ANDROID_AVD_HOME",
-            "ANDROID_ADB_SERVER_PORT",
-        ),
-        *("JAVA_HOME", "APPIUM_HOME", "DEVELOPER_DIR"),
+        "PATH",
+        "TZ",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "USER",
+        "LOGNAME",
+        "ANDROID_HOME",
+        "ANDROID_SDK_ROOT",
+        "ANDROID_USER_HOME",
+        "ANDROID_AVD_HOME",
+        "ANDROID_ADB_SERVER_PORT",
+        "JAVA_HOME",
+        "APPIUM_HOME",
+        "DEVELOPER_DIR",
     )
 )
 # Appium itself downloads a session's app if that is a URL.
 _NETWORK: Final = frozenset(
     ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS")
 )
-_HERE: Final = "127.0.0.1,localhost,::1"
+_LOOPBACK_HOSTS: Final = "127.0.0.1,localhost,::1"
 """Hosts that a session's programs reach without a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """The directories of the runner: only one service at a time may use ``state``, which the caller ensures.
+    """The directories of the runner.
 
-    Leftovers of a session are found by its directory in ``state``. All of a user's services share ``cache``; ``home``
-    is the user's home directory, which real devices need. ``builds`` has the builds that sessions may name.
+    Attributes:
+        state: Has a directory for each session, by which its leftovers are found. Only one service at a time may use
+            it, which the caller ensures.
+        cache: The installed programs, shared by all of a user's services.
+        home: The user's home directory, which real devices need.
+        builds: The builds that sessions may name.
     """
 
     state: Path
@@ -94,19 +104,13 @@ class Resources:
 
 def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that a session's programs need: paths of tools, language, network. No tokens."""
-    passed_on = _TOOLS | _NETWORK
-    direct = ",".join(
-        [
-            *{
-                environ[name]: None
-                for name in ("NO_PROXY", "no_proxy")
-                if environ.get(name)
-            },
-            _HERE,
-        ]
-    )
-    chosen = {
-        name: value for name, value in environ.items() if name.upper() in passed_on
+    passed_on = {
+        name: value
+        for name, value in environ.items()
+        if name.upper() in _TOOLS or name.upper() in _NETWORK
     }
 
-    return {**chosen, "NO_PROXY": direct, "no_proxy": direct}
+    # Some programs read one spelling, some the other.
+    own = [environ[name] for name in ("NO_PROXY", "no_proxy") if environ.get(name)]
+    unproxied = ",".join([*dict.fromkeys(own), _LOOPBACK_HOSTS])
+    return {**passed_on, "NO_PROXY": unproxied, "no_proxy": unproxied}

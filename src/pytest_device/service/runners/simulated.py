@@ -31,12 +31,16 @@ BootSeconds = Callable[[Mapping[str, Any]], float]
 
 
 class SimulatedRunner(Runner):
-    """Pretends to boot devices, each ready ``boot_seconds`` after its start by ``clock`` (Unix seconds).
+    """Pretends to boot devices. For tests and measurements of the service's own rules, never for a user's tests.
 
-    ``boot_seconds`` may be a function of the request's body, since boot times depend on the kind of device. No program
-    runs: the connection details have the document's shape and host names that never resolve; with a ``base_url``, those
-    of the controllers lead to ``routes``, which only answer health checks. For tests and measurements of the service's
-    own rules, never for a user's tests.
+    No program runs: the connection details have the document's shape and host names that never resolve.
+
+    Arguments:
+        clock: Returns Unix seconds.
+        boot_seconds: The time after which a device is ready, or a function that returns it for the body of a request,
+            since boot times depend on the kind of device.
+        base_url: The URL of the service; the URLs of controllers then lead to ``routes``, which only answer health
+            checks.
     """
 
     def __init__(
@@ -53,45 +57,39 @@ class SimulatedRunner(Runner):
         """With the time when each is ready."""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        seconds = (
-            self._boot_seconds(request)
-            if callable(self._boot_seconds)
-            else self._boot_seconds
-        )
+        seconds = self._boot_seconds
+        if callable(seconds):
+            seconds = seconds(request)
         record = Record(session_id, request, self._clock)
         self._records[session_id] = record, self._clock() + seconds
 
     def record(self, session_id: str) -> Record:
         """Return the state of the session, which is ready as soon as the clock says so."""
-        record, ready_at = self._records.get(
-            session_id, (Record(session_id, {}, boot=GONE), 0.0)
-        )
+        if session_id not in self._records:
+            return Record(session_id, {}, boot=GONE)
+
+        record, ready_at = self._records[session_id]
         if isinstance(record.boot, Booting) and self._clock() >= ready_at:
-            preview = f"https://{session_id}.simulated.invalid"
-            controller = (
-                preview
-                if self._base_url is None
-                else f"{self._base_url}{PATH}/{session_id}"
-            )
-            record.boot = Running(
-                _remote_config(
-                    record, controller, {"webPreviewUrl": f"{preview}/preview"}
-                )
-            )
+            host = f"https://{session_id}.simulated.invalid"
+            controller = host
+            if self._base_url is not None:
+                controller = f"{self._base_url}{PATH}/{session_id}"
+            preview = {"webPreviewUrl": f"{host}/preview"}
+            record.boot = Running(_remote_config(record, controller, preview))
 
         return record
 
     def routes(self) -> Sequence[Route]:
         """Return the health checks of the simulated controllers."""
 
-        async def answer(request: Request) -> Response:
-            alive = request.path_params["session_id"] in self._records
-            words = _HEALTH.get(request.path_params["question"]) if alive else None
-            return JSONResponse(
-                words or {"error": "no such controller"}, 200 if words else 404
-            )
+        async def respond(request: Request) -> Response:
+            is_known = request.path_params["session_id"] in self._records
+            health = _HEALTH.get(request.path_params["check"])
+            if health is None or not is_known:
+                return JSONResponse({"error": "no such controller"}, 404)
+            return JSONResponse(health)
 
-        return (Route(f"{PATH}/{{session_id}}/{{question}}", answer, methods=["GET"]),)
+        return (Route(f"{PATH}/{{session_id}}/{{check}}", respond, methods=["GET"]),)
 
     def stop(self, session_id: str) -> None:
         self._records.pop(session_id, None)
