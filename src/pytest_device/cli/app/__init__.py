@@ -13,11 +13,8 @@ APP: Final = group(
     COMMANDS,
     summary="read and check the app under test",
     description="Read and check the project of the app under test, before a device is paid for.",
-    examples={
-        one: text
-        for command in COMMANDS
-        for one, text in list(command.examples.items())[:1]
-    },
+    # The first one of each command.
+    examples=dict(next(iter(command.examples.items())) for command in COMMANDS),
     statuses={
         0: "success",
         1: "findings that are errors",

@@ -3,13 +3,14 @@
 import argparse
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
 
+from pytest_device.cli.masked import print_annotations
 from pytest_device.escape import escaped
+from pytest_device.figures import counted
 
 if TYPE_CHECKING:
     from pytest_device.app import Finding
@@ -37,18 +38,24 @@ def report(
 
     ``rules`` describes the rule of each finding that the command can report, by ID.
     """
-    known = list(findings)
-    FORMATS[format](known, rules, facts)
-    return int(any(one.status == "failed" and one.severity == "error" for one in known))
+    listed = list(findings)
+    FORMATS[format](listed, rules, facts)
+    has_errors = any(finding.severity == "error" for finding in _failed(listed))
+    return int(has_errors)
 
 
 def _failed(findings: "Sequence[Finding]") -> "list[Finding]":
-    return [one for one in findings if one.status == "failed"]
+    return [finding for finding in findings if finding.status == "failed"]
 
 
-def _place(finding: "Finding") -> str:
-    path = shown_path(finding.path).replace("\n", "\\n")
-    return ":".join(map(str, filter(None, (path, finding.line, finding.column))))
+def _location(finding: "Finding") -> str:
+    """Return path, line and column, as far as they are known."""
+    location = shown_path(finding.path).replace("\n", "\\n")
+    if finding.line:
+        location += f":{finding.line}"
+    if finding.column:
+        location += f":{finding.column}"
+    return location
 
 
 def shown_path(path: Path) -> str:
@@ -66,65 +73,54 @@ def _text(
         for line in _lines(value):
             print(f"{name.replace('_', ' ')}: {line}")
 
-    for one in _failed(findings):
+    failed = _failed(findings)
+    for finding in failed:
         print(
-            f"{_place(one)}: {one.severity}: {one.rule} [{one.id}]\n    fix: {one.fix}"
+            f"{_location(finding)}: {finding.severity}: {finding.rule} [{finding.id}]"
         )
+        print(f"    fix: {finding.fix}")
 
-    for one in findings:
-        if one.status == "skipped":
-            print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
+    for finding in findings:
+        if finding.status == "skipped":
+            print(f"skipped: {finding.rule} [{finding.id}]: {finding.fix}")
 
-    passed = sum(one.status == "passed" for one in findings)
-    counts = [
-        (severity, sum(one.severity == severity for one in _failed(findings)))
-        for severity in _ANNOTATIONS
-    ]
-    kept = [("rule passed", passed)] if passed else []
-    print(", ".join(_counted(noun, count) for noun, count in (*counts, *kept)))
-
-
-def _counted(noun: str, count: int) -> str:
-    first, _, rest = noun.partition(" ")
-    return f"{count} {first}{'' if count == 1 else 's'} {rest}".rstrip()
+    counts: list[str] = []
+    for severity in _ANNOTATIONS:
+        number = sum(finding.severity == severity for finding in failed)
+        counts.append(counted(number, severity))
+    passed = sum(finding.status == "passed" for finding in findings)
+    if passed:
+        counts.append(f"{counted(passed, 'rule')} passed")
+    print(", ".join(counts))
 
 
 def _lines(value: object) -> "Iterator[str]":
     """Yield the lines of a fact: one for each record in a list of them."""
     if not isinstance(value, list):
-        yield _listed(value)
+        yield _as_text(value)
         return
+
     for record in cast("list[Mapping[str, str]]", value):
         yield " ".join(record.values()).replace(" :", ":").rstrip()
 
 
-def _listed(value: object) -> str:
+def _as_text(value: object) -> str:
+    """Return a fact in one line: a mapping as pairs, a tuple as a list, anything else as it is."""
     if isinstance(value, Mapping):
-        return (
-            ", ".join(
-                f"{name} {one}"
-                for name, one in cast("Mapping[str, object]", value).items()
-            )
-            or "none"
-        )
-
-    return (
-        ", ".join(cast("tuple[str, ...]", value)) or "none"
-        if isinstance(value, tuple)
-        else str(value)
-    )
+        items = cast("Mapping[str, object]", value).items()
+        return ", ".join(f"{name} {item}" for name, item in items) or "none"
+    if isinstance(value, tuple):
+        return ", ".join(cast("tuple[str, ...]", value)) or "none"
+    return str(value)
 
 
 def _json(
     findings: "Sequence[Finding]", _: Mapping[str, str], facts: Mapping[str, object]
 ) -> None:
-    listed = [
-        {
-            name: shown_path(one.path) if name == "path" else getattr(one, name)
-            for name in one.__slots__
-        }
-        for one in findings
-    ]
+    listed: list[dict[str, object]] = []
+    for finding in findings:
+        fields = {name: getattr(finding, name) for name in finding.__slots__}
+        listed.append({**fields, "path": shown_path(finding.path)})
     print(json.dumps({**facts, "findings": listed}, default=dict))
 
 
@@ -139,7 +135,7 @@ def _sarif(
     driver = {"name": "pytest-device", "rules": described}
     run = {
         "tool": {"driver": driver},
-        "results": [_result(one) for one in failed],
+        "results": [_result(finding) for finding in failed],
         "properties": dict(facts),
     }
     print(
@@ -153,39 +149,36 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def _result(finding: "Finding") -> dict[str, object]:
-    region = (
-        {"startLine": finding.line, "startColumn": finding.column}
-        if finding.line
-        else None
-    )
-    place = {
-        "artifactLocation": {"uri": quote(os.fsencode(shown_path(finding.path)))}
-    } | ({"region": region} if region else {})
+    uri = quote(os.fsencode(shown_path(finding.path)))
+    location: dict[str, object] = {"artifactLocation": {"uri": uri}}
+    if finding.line:
+        location["region"] = {
+            "startLine": finding.line,
+            "startColumn": finding.column,
+        }
 
     return {
         "ruleId": finding.id,
         "level": finding.severity,
         "message": {"text": f"{finding.rule}. Fix: {finding.fix}"},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": location}],
     }
 
 
 def _github(
     findings: "Sequence[Finding]", _: Mapping[str, str], _facts: Mapping[str, object]
 ) -> None:
-    for one in _failed(findings):
-        place = f"file={_property(shown_path(one.path))}" + (
-            f",line={one.line},col={one.column}" if one.line else ""
-        )
+    for finding in _failed(findings):
+        properties = f"file={_property(shown_path(finding.path))}"
+        if finding.line:
+            properties += f",line={finding.line},col={finding.column}"
         message = (
-            escaped(f"{one.rule}. Fix: {one.fix} [{one.id}]")
+            escaped(f"{finding.rule}. Fix: {finding.fix} [{finding.id}]")
             .replace("%", "%25")
             .replace("\n", "%0A")
         )
-        # Bypass output escaping, which would break workflow commands.
-        sys.__stdout__.write(
-            f"::{_ANNOTATIONS[one.severity]} {place}::{message}\n"
-        ) if sys.__stdout__ else None
+        command = _ANNOTATIONS[finding.severity]
+        print_annotations([f"::{command} {properties}::{message}"])
 
 
 def _property(text: str) -> str:

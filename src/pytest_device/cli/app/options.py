@@ -16,22 +16,21 @@ if TYPE_CHECKING:
 
 def statuses(failed: str = "") -> dict[int, str]:
     """Return the exit statuses of a command, including 1 if ``failed`` describes it."""
-    return {
-        0: "success",
-        **({1: failed} if failed else {}),
-        2: "usage error, or a project that cannot be read",
-    }
+    meanings = {0: "success"}
+    if failed:
+        meanings[1] = failed
+    meanings[2] = "usage error, or a project that cannot be read"
+    return meanings
 
 
 def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
     """Add the options for loading a project; ``option`` replaces the positional argument for its directory."""
     root = Options.app_root
-    what = f"directory of the project (default: {root.variable} or {root.ini}, else the current one)"
-
+    text = f"directory of the project (default: {root.variable} or {root.ini}, else the current one)"
     if option:
-        parser.add_argument(option, dest="path", metavar="PATH", help=what)
+        parser.add_argument(option, dest="path", metavar="PATH", help=text)
     else:
-        parser.add_argument("path", nargs="?", help=what)
+        parser.add_argument("path", nargs="?", help=text)
 
     parser.add_argument(
         "--mode",
@@ -82,14 +81,14 @@ def settings_of(parsed: argparse.Namespace) -> "Settings":
             file=sys.stderr,
         )
 
-    given: dict[Option[Any], str | None] = {
+    texts: dict[Option[Any], str | None] = {
         Options.vendor: parsed.vendor,
         Options.project_id_path: parsed.project_id_path,
         Options.app_dynamic: parsed.dynamic,
     }
     values = {
         option.word: _parsed(option, text)
-        for option, text in given.items()
+        for option, text in texts.items()
         if text is not None
     }
 
@@ -110,16 +109,16 @@ def project_of(parsed: argparse.Namespace) -> "Project":
     from pytest_device.plugin.project import vendor_profile
 
     settings = settings_of(parsed)
-    how = cast("Dynamic", settings.app_dynamic)
+    dynamic = cast("Dynamic", settings.app_dynamic)
     root = Path(parsed.path or settings.app_root or ".")
-    if how != "never":
+    if dynamic != "never":
         ensure_node(root)
 
     project = load_project(
         root,
         mode=parsed.mode,
         vendor=vendor_profile(settings),
-        dynamic=how,
+        dynamic=dynamic,
     )
     for line in (*project.notes, *project.warnings, *project.env.warnings):
         print(f"note: {line}", file=sys.stderr)

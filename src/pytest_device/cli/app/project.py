@@ -60,7 +60,7 @@ def _check(parsed: argparse.Namespace) -> int:
         findings,
         parsed.format,
         {name: rule for name, (_, rule) in RULES.items()},
-        profile=[one.to_dict() for one in profile_entries(project)],
+        profile=[entry.to_dict() for entry in profile_entries(project)],
     )
 
 
@@ -75,11 +75,13 @@ def _table(path: Path | None) -> dict[str, str] | None:
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
 
-    known = cast("dict[str, object]", table) if isinstance(table, dict) else {"": None}
-    if not all(isinstance(value, str) for value in known.values()):
+    values = (
+        cast("dict[str, object]", table).values() if isinstance(table, dict) else [None]
+    )
+    if not all(isinstance(value, str) for value in values):
         raise ConfigError(f"{path} must be an object with string values")
 
-    return cast("dict[str, str]", known)
+    return cast("dict[str, str]", table)
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
@@ -104,21 +106,16 @@ def _bundle(parsed: argparse.Namespace) -> int:
     from pytest_device.app.bundle import inspect_bundle
     from pytest_device.app.checks.finding import BUNDLE_RULES
 
-    found = inspect_bundle(parsed.bundle, project_of(parsed), allowed=parsed.allow)
-    facts = {
-        "public": found.public,
-        "addresses": found.addresses,
-        "debug_ids": found.debug_ids,
-    }
-    rules = {name: rule for name, (_, rule) in BUNDLE_RULES.items()}
-
+    inspection = inspect_bundle(parsed.bundle, project_of(parsed), allowed=parsed.allow)
     return report(
-        found.findings,
+        inspection.findings,
         parsed.format,
-        rules,
-        **facts,
-        not_checked=found.unchecked,
-        files=found.files,
+        {name: rule for name, (_, rule) in BUNDLE_RULES.items()},
+        public=inspection.public,
+        addresses=inspection.addresses,
+        debug_ids=inspection.debug_ids,
+        not_checked=inspection.unchecked,
+        files=inspection.files,
     )
 
 
@@ -172,8 +169,9 @@ def _show(parsed: argparse.Namespace) -> int:
         if parsed.platform
         else project.to_dict(public=parsed.public)
     )
-    for *above, name in list(secret_trails(config, ())):
-        holder = at(config, *above)
+    # All paths are found before any value is replaced.
+    for *parents, name in list(secret_trails(config, ())):
+        holder = at(config, *parents)
         if isinstance(holder, dict):
             holder[str(name)] = MASK
 
@@ -186,29 +184,19 @@ def _env(parsed: argparse.Namespace) -> int:
     env = project.env
 
     if parsed.json:
-        print(
-            json.dumps(
-                {
-                    "files": env.files,
-                    "loaded_files": env.loaded_files,
-                    "loaded": env.loaded,
-                }
-            )
-        )
-
+        facts = {
+            "files": env.files,
+            "loaded_files": env.loaded_files,
+            "loaded": env.loaded,
+        }
+        print(json.dumps(facts))
         return 0
 
     for name in env.files:
-        print(f"{name}{'' if name in env.loaded_files else ': absent'}")
-
+        print(name if name in env.loaded_files else f"{name}: absent")
     for name in env.loaded:
-        public = (
-            " (public: ships with the app)"
-            if name.startswith(project.vendor.public_prefix)
-            else ""
-        )
-        print(f"  {name}{public}")
-
+        is_public = name.startswith(project.vendor.public_prefix)
+        print(f"  {name} (public: ships with the app)" if is_public else f"  {name}")
     return 0
 
 

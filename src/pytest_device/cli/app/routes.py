@@ -43,44 +43,45 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _run(parsed: argparse.Namespace) -> int:
     project = project_of(parsed)
-    wanted = dict(_wanted(project, parsed))
-    if parsed.check and not wanted:
-        raise ConfigError("--check needs --write or --typescript")
+    contents = dict(_contents(project, parsed))
+    if not contents:
+        if parsed.check:
+            raise ConfigError("--check needs --write or --typescript")
+        _list(project, as_json=parsed.json)
+        return 0
 
-    stale = [path for path, content in wanted.items() if _read(path) != content]
-
+    stale = [path for path, content in contents.items() if _read(path) != content]
     if parsed.check:
         for path in stale:
             print(
                 f"{shown_path(path)} is stale: run the command without --check",
                 file=sys.stderr,
             )
-
         return int(bool(stale))
 
-    for path, content in wanted.items():
+    for path, content in contents.items():
         if path in stale:
             _write(path, content)
-        print(f"{'wrote' if path in stale else 'unchanged:'} {shown_path(path)}")
-
-    if not wanted:
-        _list(project, as_json=parsed.json)
-
+            print(f"wrote {shown_path(path)}")
+        else:
+            print(f"unchanged: {shown_path(path)}")
     return 0
 
 
-def _wanted(
+def _contents(
     project: "Project", parsed: argparse.Namespace
 ) -> "Iterator[tuple[Path, str]]":
     """Yield the files to write with their content, including the entries that the declaration needs."""
     from pytest_device.app.routes.declarations import python_module
     from pytest_device.app.routes.entries import completed, default_include
 
-    if path := parsed.write:
+    if parsed.write:
+        path = parsed.write
         root = Path(os.path.relpath(project.root, path.absolute().parent)).as_posix()
         yield path, python_module(project.routes.linkable, root, project.vendor)
 
-    if path := parsed.typescript:
+    if parsed.typescript:
+        path = parsed.typescript
         yield path, project.routes.typescript_declaration()
         name = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
         if not name.startswith("../"):  # files outside the project need no entries
@@ -113,17 +114,22 @@ def _write(path: Path, content: str) -> None:
 
 
 def _list(project: "Project", *, as_json: bool) -> None:
-    if as_json:
-        listed = [
-            {"kind": one.kind, "page": one.page, "route": one.name, "file": one.file}
-            for one in project.routes.all
-        ]
-        print(json.dumps({"routes": listed}))
-
+    routes = project.routes.all
+    if not as_json:
+        for route in routes:
+            print(f"{route.kind:9} {route.name}  {route.file}")
         return
 
-    for one in project.routes.all:
-        print(f"{one.kind:9} {one.name}  {one.file}")
+    listed = [
+        {
+            "kind": route.kind,
+            "page": route.page,
+            "route": route.name,
+            "file": route.file,
+        }
+        for route in routes
+    ]
+    print(json.dumps({"routes": listed}))
 
 
 ROUTES: Final = Command(

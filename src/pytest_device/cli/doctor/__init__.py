@@ -18,30 +18,20 @@ _COLORS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    findings = list[Finding]()
-    left = _check(findings, rent=parsed.rent)
+    findings: list[Finding] = []
+    not_checked = _check(findings, rent=parsed.rent)
     counts = {
         status: sum(finding.status is status for finding in findings)
         for status in Status
     }
 
     if parsed.json:
-        print(
-            json.dumps(
-                {
-                    "findings": [asdict(finding) for finding in findings],
-                    "not_checked": left,
-                    **counts,
-                }
-            )
-        )
+        listed = [asdict(finding) for finding in findings]
+        print(json.dumps({"findings": listed, "not_checked": not_checked, **counts}))
     else:
-        is_colored = (
-            sys.stdout.isatty()
-            and not os.environ.get("NO_COLOR")
-            and os.environ.get("TERM") != "dumb"
-        )
-        print(*_lines(findings, is_colored=is_colored), *filter(None, [left]), sep="\n")
+        _print(findings)
+        if not_checked:
+            print(not_checked)
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
 
     return int(counts[Status.FAIL] > 0)
@@ -66,20 +56,15 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     from pytest_device.cli.doctor.configuration import read_configuration
     from pytest_device.cli.doctor.service import check_rent, not_checked
 
-    found, settings = read_configuration()
-    findings += found
+    configuration, settings = read_configuration()
+    findings += configuration
     findings += _setup(settings)
     if not (settings and (settings.url or settings.local)):
         return ""
 
     if rent and _has_failed(findings):
-        findings.append(
-            fail(
-                "rent",
-                "skipped, because another check failed",
-                "correct that and run doctor again",
-            )
-        )
+        text = "skipped, because another check failed"
+        findings.append(fail("rent", text, "correct that and run doctor again"))
     elif rent:
         findings += check_rent(settings)
 
@@ -95,7 +80,6 @@ def _setup(settings: Settings | None) -> Iterator[Finding]:
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)
         yield from check_slots(settings)
-
     if settings:
         yield from check_ledger(settings)
 
@@ -115,13 +99,21 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def _lines(findings: Sequence[Finding], *, is_colored: bool) -> Iterator[str]:
+def _print(findings: Sequence[Finding]) -> None:
+    is_colored = (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
+
     for finding in findings:
-        word = f"{finding.status:4}"
-        shown = f"\033[{_COLORS[finding.status]}m{word}\033[0m" if is_colored else word
-        yield f"{shown}  {finding.name:{NAME_WIDTH}}{escaped(' '.join(finding.text.split()))}"
+        status = f"{finding.status:4}"
+        if is_colored:
+            status = f"\033[{_COLORS[finding.status]}m{status}\033[0m"
+        text = escaped(" ".join(finding.text.split()))  # in one line
+        print(f"{status}  {finding.name:{NAME_WIDTH}}{text}")
         if finding.fix:
-            yield f"{'':{6 + NAME_WIDTH}}fix: {escaped(finding.fix)}"
+            print(f"{'':{6 + NAME_WIDTH}}fix: {escaped(finding.fix)}")
 
 
 DOCTOR: Final = Command(

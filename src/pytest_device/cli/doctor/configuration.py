@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from fnmatch import fnmatch
 from io import StringIO
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -45,14 +44,13 @@ def read_configuration() -> tuple[Sequence[Finding], Settings | None]:
         return reader.findings, reader.settings
 
     lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
-    text = (
-        f"pytest fails to start here ({ending}): {'; '.join(lines[-3:]) or 'no output'}"
+    last_lines = "; ".join(lines[-3:]) or "no output"
+    failure = fail(
+        _NAME,
+        f"pytest fails to start here ({ending}): {last_lines}",
+        "run `pytest --collect-only` here and fix the reported errors",
     )
-    return [
-        fail(
-            _NAME, text, "run `pytest --collect-only` here and fix the reported errors"
-        )
-    ], None
+    return [failure], None
 
 
 class _Reader:
@@ -73,20 +71,16 @@ class _Reader:
             )
             return
 
-        yield ok(
-            _NAME,
-            str(config.inipath)
-            if config.inipath
-            else f"no ini file, rootdir is {config.rootpath}",
-        )
+        if config.inipath:
+            yield ok(_NAME, str(config.inipath))
+        else:
+            yield ok(_NAME, f"no ini file, rootdir is {config.rootpath}")
 
         try:
             self.settings = settings_of(config)
         except ConfigError as error:
-            yield from (
-                fail(_NAME, problem, "correct or remove this value")
-                for problem in error.problems
-            )
+            for problem in error.problems:
+                yield fail(_NAME, problem, "correct or remove this value")
         else:
             yield from _values(config, self.settings)
 
@@ -142,39 +136,42 @@ def _may_use(config: pytest.Config, word: str) -> bool:
 
     patterns: list[str] = ["conftest.py", *config.getini("python_files")]
     skipped: list[str] = config.getini("norecursedirs")
-    seen = 0
 
-    for root in dict.fromkeys(argument.partition("::")[0] for argument in config.args):
-        for directory, names in islice(
-            _walked(config.invocation_params.dir / root, skipped), _DIRECTORIES_MAX + 1
-        ):
-            seen += 1
-            wanted = [
-                name
-                for name in names
-                if any(fnmatch(name, pattern) for pattern in patterns)
-            ]
-            if seen > _DIRECTORIES_MAX or any(
-                _holds(directory / name, word) for name in wanted
-            ):
+    directories = _directories_of(config, skipped)
+    for number, (directory, names) in enumerate(directories, 1):
+        if number > _DIRECTORIES_MAX:
+            return True
+
+        for name in names:
+            is_collected = any(fnmatch(name, pattern) for pattern in patterns)
+            if is_collected and _holds(directory / name, word):
                 return True
 
     return False
 
 
-def _walked(root: Path, skipped: list[str]) -> Iterator[tuple[Path, list[str]]]:
+def _directories_of(
+    config: pytest.Config, skipped: list[str]
+) -> Iterator[tuple[Path, list[str]]]:
     """Yield each directory that pytest would collect from, with the names of its files."""
+    roots = dict.fromkeys(argument.partition("::")[0] for argument in config.args)
+    for root in roots:
+        yield from _walked(config.invocation_params.dir / root, skipped)
+
+
+def _walked(root: Path, skipped: list[str]) -> Iterator[tuple[Path, list[str]]]:
     if root.is_file():
         yield root.parent, [root.name, "conftest.py"]
 
-    for directory, below, names in os.walk(root):
-        if "pyvenv.cfg" in names:
-            below.clear()
+    for directory, subdirectories, names in os.walk(root):
+        if "pyvenv.cfg" in names:  # a virtual environment
+            subdirectories.clear()
             continue
 
-        below[:] = [
+        # os.walk continues with what remains in its list.
+        subdirectories[:] = [
             name
-            for name in below
+            for name in subdirectories
             if not any(fnmatch(name, pattern) for pattern in skipped)
         ]
         yield Path(directory), names

@@ -45,7 +45,8 @@ def check_devices(
 
     for platform in Platform:
         availabilities = {
-            one: asyncio.run(availability(platform, one, machine)) for one in _TYPES
+            session_type: asyncio.run(availability(platform, session_type, machine))
+            for session_type in _TYPES
         }
         for found in availabilities[SessionType.APPIUM]:  # supported by every kind
             yield _finding(platform, found.kind, availabilities)
@@ -58,52 +59,51 @@ def _finding(
     if kind == fake.KIND:
         return ok(name, f"only for appium sessions with device_identifier={kind!r}")
 
-    rows = [
-        found for one in _TYPES for found in availabilities[one] if found.kind == kind
-    ]
-    lacking = next((found for found in rows if found.missing), None)
-    text = _users(
-        [title for one, title in _TYPES.items() if _used(availabilities[one]) == kind],
-        rows,
-    )
-    if lacking is None:
-        return _later(name, text, rows)
+    rows: list[Found] = []
+    titles: list[str] = []
+    for session_type, title in _TYPES.items():
+        rows += [found for found in availabilities[session_type] if found.kind == kind]
+        if _used_kind(availabilities[session_type]) == kind:
+            titles.append(title)
 
+    text = _users(titles, rows)
+    unusable = [found for found in rows if found.missing]
+    if not unusable:
+        return _usable(name, text, rows)
+
+    missing, fix = unusable[0].missing, unusable[0].fix
     # Without a browser, a session gets a device only if there is a real one, perhaps the only kind requested.
     # Nor does one replace a device that the user named.
     candidates = without_fallback(availabilities[SessionType.APPIUM])
     if kind == chromium.KIND or len(candidates) == 1:
-        return warn(name, f"{text}: {lacking.missing}", lacking.fix)
+        return warn(name, f"{text}: {missing}", fix)
+    return ok(name, f"{text}: {missing} (to use it: {fix})")
 
-    return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
-
-def _later(name: str, text: str, rows: Sequence[Found]) -> Finding:
+def _usable(name: str, text: str, rows: Sequence[Found]) -> Finding:
     """Return the finding for a usable kind, with the programs that the first session will install."""
-    to_install = next((found for found in rows if found.to_install), None)
-    if to_install is None:
-        return ok(name, text)
+    for found in rows:
+        if found.to_install:
+            size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on disk"
+            later = f"the first session that needs a browser installs {found.to_install} ({size})"
+            if found.unused:
+                later += f"; {found.unused}"
 
-    size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on disk"
-    later = f"the first session that needs a browser installs {to_install.to_install} ({size})"
-    if to_install.unused:
-        later += f"; {to_install.unused}"
-    return warn(
-        name,
-        f"{text}: {later}",
-        f"run a session once with network access, or {to_install.fix}",
-    )
+            return warn(
+                name,
+                f"{text}: {later}",
+                f"run a session once with network access, or {found.fix}",
+            )
+
+    return ok(name, text)
 
 
-def _used(availabilities: Sequence[Found]) -> str | None:
-    return next(
-        (
-            found.kind
-            for found in without_fallback(availabilities)
-            if not found.missing and found.kind != fake.KIND
-        ),
-        None,
-    )
+def _used_kind(availabilities: Sequence[Found]) -> str | None:
+    """Return the kind that a session gets without naming one."""
+    for found in without_fallback(availabilities):
+        if not found.missing and found.kind != fake.KIND:
+            return found.kind
+    return None
 
 
 def _users(titles: Sequence[str], rows: Sequence[Found]) -> str:
@@ -111,20 +111,19 @@ def _users(titles: Sequence[str], rows: Sequence[Found]) -> str:
     if not titles:
         return "not used"
 
-    sessions = (
-        "sessions of every type"
-        if len(titles) == len(_TYPES)
-        else f"{titles[0]} sessions"
-    )
-    there = {
+    text = f"for {titles[0]} sessions"
+    if len(titles) == len(_TYPES):
+        text = "for sessions of every type"
+
+    # The types may use different browsers; of equal ones, the first has the chromedriver.
+    installed = {
         found.program: found
         for found in reversed(rows)
         if found.program and not found.to_install
     }
     devices = ", ".join(device.udid for device in rows[-1].devices) or rows[-1].to_start
-    what = devices or "; ".join(_programs(found) for found in there.values())
-
-    return f"for {sessions}{what and f', {what}'}"
+    details = devices or "; ".join(_programs(found) for found in installed.values())
+    return f"{text}, {details}" if details else text
 
 
 def _programs(found: Found) -> str:

@@ -49,19 +49,20 @@ def check_ledger(settings: Settings) -> Iterator[Finding]:
 
 
 def _left(state_dir: Path) -> Iterator[Finding]:
-    with opened(state_dir) as found:
-        sessions, damaged = found
+    with opened(state_dir) as inventory:
+        sessions, damaged = inventory
 
     for path, reason in damaged.items():
-        text = f"damaged file {path} ({reason}): its session may still be running"
         yield fail(
             "ledger",
-            text,
+            f"damaged file {path} ({reason}): its session may still be running",
             "check the service's session pages for a leftover session, then remove the file",
         )
 
     left = [
-        one for one in sessions if not one.is_alive and one.entry.state != Phase.STOPPED
+        session
+        for session in sessions
+        if not session.is_alive and session.entry.state != Phase.STOPPED
     ]
     if left:
         text = f"{counted(len(left), 'session')} left behind or kept by finished runs"

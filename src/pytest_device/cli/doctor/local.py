@@ -49,8 +49,9 @@ def _findings(
         return
 
     packages = list(check_packages("local", version_of=version_of))
-    if missing := [one for one in packages if one.status is not Status.OK]:
-        text = "; ".join(f"{one.name} {one.text}" for one in missing)
+    missing = [finding for finding in packages if finding.status is not Status.OK]
+    if missing:
+        text = "; ".join(f"{finding.name} {finding.text}" for finding in missing)
         yield fail(_NAME, text, "pip install 'pytest-device[local]'")
         return
 
@@ -109,7 +110,10 @@ def check_exposure(
 ) -> Iterator[Finding]:
     """Yield findings on what a web page or another user could reach.
 
-    ``refused`` is why there is no namespace; without a required one, sessions are refused.
+    Arguments:
+        refused: Why this system refuses network namespaces, empty if it does not.
+        is_root: Whether the user is root, as whom the browser has no sandbox.
+        is_required: Whether sessions without a namespace are refused.
     """
     from pytest_device.service.programs.isolation import OPEN
 
@@ -137,16 +141,12 @@ def _appium(
 ) -> Iterator[Finding]:
     tools, missing = _find(environ, cache_dir, project)
     if isinstance(tools, ConfigError):
-        yield warn(
-            "node",
-            f"{'; '.join(tools.problems[1:-2])}: the first start installs it",
-            _INSTALL_FIX,
-        )
-
+        # Between the heading and the fixes are the reasons.
+        reasons = "; ".join(tools.problems[1:-2])
+        yield warn("node", f"{reasons}: the first start installs it", _INSTALL_FIX)
         return
 
     yield ok("node", str(tools.node))
-
     if missing:
         text = f"{project.title} is not installed in {cache_dir} yet: the first start installs it"
         yield warn("appium", text, _INSTALL_FIX)
@@ -178,9 +178,11 @@ def _find(
     from pytest_device.service.programs.cache import Installer, Package
     from pytest_device.service.programs.guard import Guard
 
-    missing = list[str]()
+    missing: list[str] = []
 
     class Finder(Installer):
+        """Notes what is missing instead of installing it."""
+
         async def ensure(self, package: Package) -> None:
             if not package.installed:
                 missing.append(package.title)
@@ -191,9 +193,9 @@ def _find(
         missing.append,
     )
     try:
-        found = toolchain.prepare(
+        preparation = toolchain.prepare(
             finder, cache_dir, project, nodes=nodejs.candidates(environ)
         )
-        return asyncio.run(found), missing
+        return asyncio.run(preparation), missing
     except ConfigError as error:
         return error, missing

@@ -3,29 +3,31 @@
 import platform
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
 from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.system import Level, System
 
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
 PACKAGE: Final = "pytest-device"
 
 
-def check_python(found: str | None = None) -> Iterator[Finding]:
+def check_python(python_version: str | None = None) -> Iterator[Finding]:
     """Yield the versions of this package and of Python."""
     from packaging.specifiers import SpecifierSet
 
-    found = found or platform.python_version()
+    actual = python_version or platform.python_version()
     yield ok(PACKAGE, version(PACKAGE))
 
-    wanted = metadata(PACKAGE)["Requires-Python"]
-    if SpecifierSet(wanted).contains(found, prereleases=True):
-        yield ok("python", f"{found} ({wanted})")
+    required = metadata(PACKAGE)["Requires-Python"]
+    if SpecifierSet(required).contains(actual, prereleases=True):
+        yield ok("python", f"{actual} ({required})")
     else:
-        yield fail(
-            "python", f"{found} does not satisfy {wanted}", f"use Python {wanted}"
-        )
+        text = f"{actual} does not satisfy {required}"
+        yield fail("python", text, f"use Python {required}")
 
 
 def check_system(system: System = SYSTEM) -> Finding:
@@ -51,37 +53,25 @@ def check_packages(
     """Yield the version of each required package, or of those that only an extra requires."""
     from packaging.requirements import Requirement
 
-    for requirement in map(Requirement, requires(PACKAGE) or ()):
-        is_of_extra = (
-            requirement.marker is not None
-            and not requirement.marker.evaluate({"extra": ""})
-        )
-        if is_of_extra != bool(extra) or (
-            requirement.marker and not requirement.marker.evaluate({"extra": extra})
-        ):
-            continue
-
-        wanted = f"{requirement.name}{requirement.specifier}"
-
-        try:
-            found = version_of(requirement.name)
-        except PackageNotFoundError:
-            yield fail(
-                requirement.name,
-                f"not installed (requires {requirement.specifier})",
-                _install(wanted),
-            )
-            continue
-
-        if requirement.specifier.contains(found, prereleases=True):
-            yield ok(requirement.name, f"{found} ({requirement.specifier})")
-        else:
-            yield fail(
-                requirement.name,
-                f"{found} does not satisfy {requirement.specifier}",
-                _install(wanted),
-            )
+    for text in requires(PACKAGE) or ():
+        requirement = Requirement(text)
+        marker = requirement.marker
+        is_of_extra = marker is not None and not marker.evaluate({"extra": ""})
+        is_required = marker is None or marker.evaluate({"extra": extra})
+        if is_of_extra == bool(extra) and is_required:
+            yield _check_package(requirement, version_of)
 
 
-def _install(wanted: str) -> str:
-    return f"pip install '{wanted}'"
+def _check_package(
+    requirement: "Requirement", version_of: Callable[[str], str]
+) -> Finding:
+    name, specifier = requirement.name, requirement.specifier
+    fix = f"pip install '{name}{specifier}'"
+    try:
+        actual = version_of(name)
+    except PackageNotFoundError:
+        return fail(name, f"not installed (requires {specifier})", fix)
+
+    if specifier.contains(actual, prereleases=True):
+        return ok(name, f"{actual} ({specifier})")
+    return fail(name, f"{actual} does not satisfy {specifier}", fix)

@@ -100,10 +100,8 @@ def check_service(
         yield fail(_SERVICE, *_cause_and_fix(error))
         return
 
-    yield _finding_for(
-        _answer(url, token, limit_seconds),
-        f"{url} through the proxy {proxy}" if proxy else url,
-    )
+    service = f"{url} through the proxy {proxy}" if proxy else url
+    yield _finding_for(_error_of_request(url, token, limit_seconds), service)
 
 
 def check_rent(settings: Settings) -> Iterator[Finding]:
@@ -124,11 +122,8 @@ def check_rent(settings: Settings) -> Iterator[Finding]:
 
     for event in ends:
         if not is_proof(event):
-            yield fail(
-                _RENT,
-                f"not confirmed as stopped: {detail_of(event)}",
-                "pytest-device stop",
-            )
+            text = f"not confirmed as stopped: {detail_of(event)}"
+            yield fail(_RENT, text, "pytest-device stop")
 
 
 def not_checked(settings: Settings, *, rented: bool) -> str:
@@ -148,49 +143,53 @@ def _cause_and_fix(error: ConfigError) -> tuple[str, str]:
     return cause, fix
 
 
-def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
+def _error_of_request(url: str, token: str, limit_seconds: float) -> DeviceError | None:
     """Return the error of requesting a session that does not exist; the limit includes the DNS lookup."""
-    answers = SimpleQueue[DeviceError | None]()
+    outcome = SimpleQueue[DeviceError | None]()
 
     def request() -> None:
         try:
             with DeviceClient(url, token, reply_seconds=limit_seconds) as client:
                 client.get(uuid4())
         except DeviceError as error:
-            answers.put(error)
+            outcome.put(error)
         else:
-            answers.put(None)
+            outcome.put(None)
 
+    # A lookup cannot be interrupted: the thread is left behind.
     threading.Thread(target=request, name="pytest-device-doctor", daemon=True).start()
-
     try:
-        return answers.get(timeout=limit_seconds)
+        return outcome.get(timeout=limit_seconds)
     except Empty:
         return TransportError(
             f"get: timed out, no response within {limit_seconds:g} s", sent=True
         )
 
 
-def _finding_for(error: DeviceError | None, where: str) -> Finding:
-    text = f"{where}: {error}"
+def _finding_for(error: DeviceError | None, service: str) -> Finding:
+    text = f"{service}: {error}"
+    accepts = f"{service} responds and accepts the token"
 
     match error:
         case None:
-            return ok(_SERVICE, f"{where} responds and accepts the token")
+            return ok(_SERVICE, accepts)
         case NotFoundError() if not error.is_page:
             return ok(
-                _SERVICE,
-                f"{where} responds and accepts the token (404 for a made-up session ID, as expected)",
+                _SERVICE, f"{accepts} (404 for a made-up session ID, as expected)"
             )
         case TransportError():
-            fixes = (
-                fix for pattern, fix in _NETWORK_FIXES if re.search(pattern, str(error))
-            )
-            return fail(_SERVICE, text, next(fixes, _ROADBLOCK_FIX))
+            return fail(_SERVICE, text, _fix_of_network(str(error)))
         case ConfigError():
             return fail(_SERVICE, *_cause_and_fix(error))
         case _:
             return fail(_SERVICE, text, _fix_of_refusal(error))
+
+
+def _fix_of_network(message: str) -> str:
+    for pattern, fix in _NETWORK_FIXES:
+        if re.search(pattern, message):
+            return fix
+    return _ROADBLOCK_FIX
 
 
 def _fix_of_refusal(error: DeviceError) -> str:
@@ -263,11 +262,8 @@ def _rented(
         ) as session:
             took = time.monotonic() - began
     except DeviceError as error:
-        return fail(
-            _RENT,
-            "; ".join([str(error), *getattr(error, "__notes__", ())]),
-            _fix_of_rent(error),
-        )
+        text = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        return fail(_RENT, text, _fix_of_rent(error))
 
     kind = f"{session.platform} {session.type} session {session.id}"
     return ok(
@@ -279,9 +275,8 @@ def _fix_of_rent(error: DeviceError) -> str:
     if isinstance(error, StopFailedError):
         return f"pytest-device stop {error.session_id}"
 
-    if fix := next(
-        (fix for kind, fix in _RENT_FIXES.items() if isinstance(error, kind)), ""
-    ):
-        return fix
+    for kind, fix in _RENT_FIXES.items():
+        if isinstance(error, kind):
+            return fix
 
     return _fix_of_refusal(error) if isinstance(error, StatusError) else _LATER

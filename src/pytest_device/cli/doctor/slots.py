@@ -26,8 +26,9 @@ def check_slots(settings: Settings) -> Iterator[Finding]:
         yield fail(_NAME, str(error), "see docs/limits.md, What the server needs")
         return
 
-    # Noticed when it happens, but then no run gets a slot for a while.
-    if policy := store.eviction_policy():
+    # Runs notice a lost key, but then no run gets a slot for a while.
+    policy = store.eviction_policy()
+    if policy:
         yield warn(
             _NAME,
             f"the Redis server of {source} evicts keys ({policy}) when its memory is full; then runs wait for slots",
