@@ -20,22 +20,30 @@ _EXAMPLE_WIDTH: Final = 27
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command; ``run`` executes it and returns the exit status."""
+    """One command.
+
+    Attributes:
+        name: The word that selects it.
+        summary: Its line in the list of commands.
+        description: The first paragraph of its help.
+        examples: Arguments after the program's name, with their purpose.
+        statuses: Exit statuses, with their meaning.
+        add_options: Adds its options to a parser.
+        run: Executes it, and returns the exit status.
+    """
 
     name: str
     summary: str
-    """Its line in the list of commands."""
     description: str
     examples: Mapping[str, str]
-    """Arguments after the program's name, with their purpose."""
     statuses: Mapping[int, str]
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
 
     def add_to(self, add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-        statuses = (
+        statuses = [
             f"  {status}  {meaning}" for status, meaning in self.statuses.items()
-        )
+        ]
         parser = add_parser(
             self.name,
             help=self.summary,
@@ -74,55 +82,60 @@ def group(
 
 def examples_of(*commands: Command) -> str:
     """Return the examples as a block of help, with their purposes in one column; a long example has its own line."""
-    examples = {
-        f"pytest-device {typed}".rstrip(): what
-        for one in commands
-        for typed, what in one.examples.items()
-    }
-    width = min(max(map(len, examples)), _EXAMPLE_WIDTH)
-    break_after = f"\n{'':{width + 4}}"
-    lines = (
-        f"  {typed}{break_after if len(typed) > width else ' ' * (width - len(typed) + 2)}{what}"
-        for typed, what in examples.items()
-    )
+    examples: dict[str, str] = {}
+    for command in commands:
+        for arguments, purpose in command.examples.items():
+            examples[f"pytest-device {arguments}".rstrip()] = purpose
 
-    return "\n".join(["examples:", *lines])
+    width = min(max(len(example) for example in examples), _EXAMPLE_WIDTH)
+    lines = ["examples:"]
+    for example, purpose in examples.items():
+        if len(example) > width:
+            lines.append(f"  {example}")
+            lines.append(f"  {'':{width}}  {purpose}")
+        else:
+            lines.append(f"  {example:{width}}  {purpose}")
+    return "\n".join(lines)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
+def add_state_dir(parser: argparse.ArgumentParser, purpose: str) -> None:
+    # argparse formats help texts with %.
     default = str(default_state_dir(os.environ)).replace("%", "%%")
     parser.add_argument(
         "--state-dir",
         metavar="DIR",
-        help=f"{what}; an absolute path (default: {Options.state_dir.variable}, else {default})",
+        help=f"{purpose}; an absolute path (default: {Options.state_dir.variable}, else {default})",
     )
 
 
-def state_dir_of(parsed: argparse.Namespace, *, is_known: bool = False) -> Path:
-    """Return the state directory; with ``is_known``, runs have used it.
+def state_dir_of(parsed: argparse.Namespace, *, must_exist: bool = False) -> Path:
+    """Return the state directory of the option, of the environment, or else the default one.
 
-    Raises ConfigError if there is none, if runs would reject the given one, or if it should be known and the option's
-    does not exist: with a mistyped one, no session would seem to be left. The variable's may be missing, because runs
-    create it with their first session. Raises OSError without access.
+    Arguments:
+        parsed: The arguments of the command.
+        must_exist: Whether the option's directory must exist: with a mistyped one, no session would seem to be left. The
+            variable's may be missing, because runs create it with their first session.
+
+    Raises:
+        ConfigError: There is none, runs would reject it, or it must exist and does not.
+        OSError: There is no access to it.
     """
     variable = Options.state_dir.variable
-    named = parsed.state_dir or os.environ.get(variable)
-
-    state_dir = Path(named) if named else default_state_dir(os.environ)
+    text = parsed.state_dir or os.environ.get(variable)
+    state_dir = Path(text) if text else default_state_dir(os.environ)
     if state_dir is None:
         raise ConfigError("this user has no home directory: use --state-dir")
 
-    given = as_given("--state-dir" if parsed.state_dir else variable, named)
-    if named and not state_dir.is_absolute():
-        raise ConfigError(f"{given} must be an absolute path")
-
-    if is_known and parsed.state_dir and not state_dir.exists():
+    assignment = as_given("--state-dir" if parsed.state_dir else variable, text)
+    if text and not state_dir.is_absolute():
+        raise ConfigError(f"{assignment} must be an absolute path")
+    if must_exist and parsed.state_dir and not state_dir.exists():
         raise ConfigError(
-            f"{given} does not exist: no run has recorded a session there"
+            f"{assignment} does not exist: no run has recorded a session there"
         )
 
     return state_dir

@@ -60,7 +60,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     directory = Path(parsed.directory)
     templates = dict(SUITES[SessionType(parsed.type)])
-    if existing := [name for name in templates if os.path.lexists(directory / name)]:
+    existing = [name for name in templates if os.path.lexists(directory / name)]
+    if existing:
         raise ConfigError(
             f"nothing was written: {directory} already has {', '.join(existing)}; name another directory"
         )
@@ -72,14 +73,13 @@ def _run(parsed: argparse.Namespace) -> int:
     try:
         _write(directory, templates)
     except OSError as error:
-        place = error.filename or directory
+        path = error.filename or directory
         raise ConfigError(
-            f"nothing was written: {place}: {error.strerror}; name another directory"
+            f"nothing was written: {path}: {error.strerror}; name another directory"
         ) from None
 
     for name in templates:
         print(f"wrote {directory / name}")
-
     if ignored not in templates:
         print(f"left {directory / ignored} as it is")
 

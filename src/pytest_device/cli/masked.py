@@ -52,6 +52,8 @@ _COLOR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 class _Masked:
+    """A text stream that masks and escapes what is written to it."""
+
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
         self._stream = stream
         self._redactor = redactor
@@ -68,6 +70,7 @@ class _Masked:
 
     def write_command(self, line: str) -> None:
         """Write a line that begins with a command of a CI service."""
+        # Behind another character, the command at the beginning is not escaped.
         text = escaped(f"_{self._redactor.text(line)}").removeprefix("_")
         with _ends_quietly(self._stream):
             self._stream.write(_encodable(f"{text}\n", self._stream))

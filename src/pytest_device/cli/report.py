@@ -76,7 +76,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
     blobs = list(_blobs(parsed.directories))
     if not blobs:
-        names = ", ".join(map(str, parsed.directories))
+        names = ", ".join(str(directory) for directory in parsed.directories)
         raise ConfigError(
             f"no report in {names}: a run with devices writes one, unless {Options.report.flag} is off"
         )
@@ -88,13 +88,12 @@ def _run(parsed: argparse.Namespace) -> int:
             copyfile(blob, directory / f"{number:05d}.zip")
         _merge(directory, _root_of(blobs), formats, output)
 
-    for kind in formats:
-        if kind in _FILES:
-            print(output / _FILES[kind])
+    for format_name in formats:
+        if format_name in _FILES:
+            print(output / _FILES[format_name])
 
     if "json" in formats:
         _write_data(parsed.directories, output / DATA_FILE)
-
     if "html" in formats:
         _open(output / PAGE, parsed)
 
@@ -103,11 +102,11 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _formats(text: str) -> list[str]:
     formats = [word.strip() for word in text.split(",")]
-    if unknown := [word for word in formats if word not in FORMATS]:
-        raise ConfigError(
-            f"--format={text}: unknown format {unknown[0]!r}; the formats are {', '.join(FORMATS)}"
-        )
-
+    for name in formats:
+        if name not in FORMATS:
+            raise ConfigError(
+                f"--format={text}: unknown format {name!r}; the formats are {', '.join(FORMATS)}"
+            )
     return formats
 
 
@@ -123,7 +122,8 @@ def _blobs(directories: Sequence[Path]) -> Iterator[Path]:
             print(escaped(problem), file=sys.stderr)
 
         for blob in sorted(directory.glob("*.zip")):
-            if problem := _problem_of(blob):
+            problem = _problem_of(blob)
+            if problem:
                 print(escaped(f"left out: {blob} {problem}"), file=sys.stderr)
             else:
                 yield blob
@@ -142,7 +142,6 @@ def _problem_of(blob: Path) -> str:
 
     if is_damaged:
         return "is damaged"
-
     if not isinstance(version, int) or version > BLOB_VERSION:
         return (
             f"has version {version} of the format, written by a newer release: "
@@ -157,13 +156,12 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
     from pytest_device.report.directory import DATA
     from pytest_device.report.merged import check_data, merge_data
 
-    runs: list[Mapping[str, Any]] = []
+    files: list[Path] = []
+    for directory in directories:
+        files += sorted(directory.glob(f"{DATA}*.json"))
 
-    for file in (
-        file
-        for directory in directories
-        for file in sorted(directory.glob(f"{DATA}*.json"))
-    ):
+    runs: list[Mapping[str, Any]] = []
+    for file in files:
         try:
             runs.append(check_data(json.loads(file.read_text(encoding="utf-8"))))
         except (OSError, ValueError) as error:
@@ -177,19 +175,24 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
 
 def _root_of(blobs: Sequence[Path]) -> Path:
     """Return the root directory of the tests, where it is on this machine; else the current one."""
-    from pytest_device.report.blob import LINES_MEMBER
-
     for blob in blobs:
-        with ZipFile(blob) as archive, archive.open(LINES_MEMBER) as lines:
-            for text in lines:
-                line = json.loads(text)
-                if line["method"] == "onConfigure":
-                    root = Path(line["params"]["config"]["rootDir"])
-                    if root.is_dir():
-                        return root
-                    break
+        root = _recorded_root(blob)
+        if root is not None and root.is_dir():
+            return root
 
     return Path.cwd()
+
+
+def _recorded_root(blob: Path) -> Path | None:
+    """Return the root directory of the run that wrote a blob."""
+    from pytest_device.report.blob import LINES_MEMBER
+
+    with ZipFile(blob) as archive, archive.open(LINES_MEMBER) as lines:
+        for text in lines:
+            line = json.loads(text)
+            if line["method"] == "onConfigure":
+                return Path(line["params"]["config"]["rootDir"])
+    return None
 
 
 def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> None:
@@ -201,11 +204,10 @@ def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> Non
         f"module.exports = {{ testDir: {json.dumps(str(root))} }};\n", encoding="utf-8"
     )
     node, script = _playwright(formats)
+    command: list[str | Path] = [node, script, "merge-reports", "--config", config]
+    command += ["--reporter", ",".join(formats), blobs]
     process = subprocess.run(  # noqa: S603  # programs that this package has installed
-        [
-            *(node, script, "merge-reports", "--config", config),
-            *("--reporter", ",".join(formats), blobs),
-        ],
+        command,
         cwd=root,
         env={**passed_on(os.environ), **_outputs(output)},
         stdin=subprocess.DEVNULL,
@@ -218,21 +220,21 @@ def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> Non
     print_annotations(process.stdout.splitlines())
 
     if process.returncode:
-        reason = next(iter((process.stderr or process.stdout).strip().splitlines()), "")
+        printed = (process.stderr or process.stdout).strip()
+        reason = printed.partition("\n")[0]
         raise ConfigError(f"Playwright could not merge the reports: {reason}")
 
 
 def _outputs(output: Path) -> Mapping[str, str]:
-    files = {
-        f"PLAYWRIGHT_{kind.upper()}_OUTPUT_FILE": str(output / name)
-        for kind, name in _FILES.items()
-    }
-    page = {
+    """Return the variables by which Playwright's reporters get their paths."""
+    variables = {
         "PLAYWRIGHT_HTML_OUTPUT_DIR": str(output / PAGE),
         "PLAYWRIGHT_HTML_OPEN": "never",
     }
-
-    return {**files, **page}
+    for format_name, file_name in _FILES.items():
+        variable = f"PLAYWRIGHT_{format_name.upper()}_OUTPUT_FILE"
+        variables[variable] = str(output / file_name)
+    return variables
 
 
 def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:

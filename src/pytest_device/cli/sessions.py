@@ -40,28 +40,23 @@ def _list(parsed: argparse.Namespace) -> int:
     from pytest_device.sessions.inventory import opened
 
     try:
-        state_dir = state_dir_of(parsed, is_known=True)
-        with opened(state_dir) as found:
-            sessions, damaged = found
+        state_dir = state_dir_of(parsed, must_exist=True)
+        with opened(state_dir) as inventory:
+            sessions, damaged = inventory
     except OSError as error:
         raise _unusable(error) from None
 
     if parsed.json:
-        print(
-            json.dumps(
-                {"sessions": [one.to_json() for one in sessions], "damaged": damaged}
-            )
-        )
-
+        listed = [session.to_json() for session in sessions]
+        print(json.dumps({"sessions": listed, "damaged": damaged}))
         return int(bool(damaged))
 
-    for one in sessions:
-        print(*map(escaped, one.lines()), sep="\n")
-
+    for session in sessions:
+        for line in session.lines():
+            print(escaped(line))
     for path, reason in damaged.items():
         print(escaped(f"damaged: {path}: {reason}; its session may still be running"))
-
-    if not (sessions or damaged):
+    if not sessions and not damaged:
         print(f"no sessions{nothing_in(state_dir)}")
 
     return int(bool(damaged))
@@ -84,8 +79,8 @@ List the sessions in this machine's ledger, without calling a service;
 
 
 def _add_stop_options(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument(
         "ids",
         nargs="*",
         default=[],
@@ -93,7 +88,7 @@ def _add_stop_options(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="stop only these sessions",
     )
-    which.add_argument(
+    choice.add_argument(
         "--all", action="store_true", help="also stop the sessions of live runs"
     )
     parser.add_argument(
@@ -138,17 +133,12 @@ def _stop(parsed: argparse.Namespace) -> int:
         )
 
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
-    variable = Options.stop_timeout_seconds.variable
-    by_environment = resolve(
-        {}, {variable: os.environ.get(variable, "")}, {}
-    ).stop_timeout_seconds
-
     choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
+    timeout_seconds = parsed.timeout_seconds or _timeout_of_environment()
     try:
-        state_dir = state_dir_of(parsed, is_known=not choice.ids)
-        outcome = stop_known(
-            state_dir, service, choice, parsed.timeout_seconds or by_environment
-        )
+        # A session that is named needs no ledger.
+        state_dir = state_dir_of(parsed, must_exist=not choice.ids)
+        outcome = stop_known(state_dir, service, choice, timeout_seconds)
     except OSError as error:
         raise _unusable(error) from None
 
@@ -156,23 +146,27 @@ def _stop(parsed: argparse.Namespace) -> int:
         print(json.dumps(_to_json(outcome)))
         return int(any(outcome.problems()))
 
-    done = list(outcome.lines())
+    lines = list(outcome.lines())
     problems = list(outcome.problems())
-    for text in done:
-        print(escaped(text))
-
-    for text in problems:
-        print(escaped(text), file=sys.stderr)
+    for line in lines:
+        print(escaped(line))
+    for problem in problems:
+        print(escaped(problem), file=sys.stderr)
 
     if not choice.ids:
-        print(
-            f"no other sessions in {state_dir}"
-            if done or problems
-            else f"nothing to stop{nothing_in(state_dir)}"
-        )
+        if lines or problems:
+            print(f"no other sessions in {state_dir}")
+        else:
+            print(f"nothing to stop{nothing_in(state_dir)}")
         print(_ONLY_HERE)
 
     return int(bool(problems))
+
+
+def _timeout_of_environment() -> float:
+    variable = Options.stop_timeout_seconds.variable
+    settings = resolve({}, {variable: os.environ.get(variable, "")}, {})
+    return settings.stop_timeout_seconds
 
 
 def _to_json(outcome: "StopResult") -> dict[str, Any]:

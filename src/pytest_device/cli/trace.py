@@ -112,11 +112,10 @@ def _list(parsed: argparse.Namespace) -> int:
 
         began = datetime.fromtimestamp(trace.started / 1000, UTC).astimezone()
         size = path.stat().st_size / 1024
-        print(
-            escaped(
-                f"{trace.state:12}{began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  {trace.title}\n       {path}"
-            )
+        line = (
+            f"{trace.state:12}{began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  {trace.title}"
         )
+        print(escaped(f"{line}\n       {path}"))
 
     if not traces:
         print(f"no traces in {parsed.path}")

@@ -128,8 +128,9 @@ def _check(parsed: argparse.Namespace) -> int:
     rules = {_id(code): rule for code, (_, rule, _) in _RULES.items()}
     loads = {name: _WORDS[ok] for name, ok in verdicts.items()}
     failed = report(findings, parsed.format, rules, loads=loads)
-
-    return failed or (UNKNOWN if None in verdicts.values() else 0)
+    if failed:
+        return failed
+    return UNKNOWN if None in verdicts.values() else 0
 
 
 _WORDS: Final = {True: "yes", False: "no", None: "unknown"}
@@ -152,19 +153,23 @@ def _pair(
     from pytest_device.updates.builds import read_build
 
     build = read_build(path, vendor=project.vendor)
+    # An update for another platform is compared, too: that it is for another one is then among the reasons.
     platform = build.platform if build.platform in exports else next(iter(exports))
-    ours = UpdateSettings.from_project(project, platform)
+    project_settings = UpdateSettings.from_project(project, platform)
 
     if build.settings and not build.requires_signature:
-        certificate = ours.code_signing_certificate
-        build = replace(
-            build,
-            settings=replace(build.settings, code_signing_certificate=certificate),
+        settings = replace(
+            build.settings,
+            code_signing_certificate=project_settings.code_signing_certificate,
         )
+        build = replace(build, settings=settings)
 
-    version = resolve_runtime_version(project, platform)
-    signature = _signature(build, parsed.private_key)
-    return build, exports[platform].update(version, scope=ours.url, signature=signature)
+    update = exports[platform].update(
+        resolve_runtime_version(project, platform),
+        scope=project_settings.url,
+        signature=_signature(build, parsed.private_key),
+    )
+    return build, update
 
 
 def _signature(build: "Build", key: Path | None) -> "Signature | None":
