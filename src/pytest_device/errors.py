@@ -52,7 +52,7 @@ class DeviceError(Exception):
     """
 
     def __init__(self, *messages: str) -> None:
-        super().__init__(*map(escaped, messages))
+        super().__init__(*(escaped(message) for message in messages))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
         # Not by a call: its own arguments are not those of its message.
@@ -71,7 +71,7 @@ class ConfigError(DeviceError):
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
-        self.problems: Sequence[str] = tuple(map(escaped, problems))
+        self.problems: Sequence[str] = tuple(escaped(problem) for problem in problems)
 
 
 class ProjectError(ConfigError):
@@ -96,10 +96,9 @@ class ProjectError(ConfigError):
         line: int = 0,
         column: int = 0,
     ) -> None:
-        place = ":".join(map(str, filter(None, (path, line, column))))
-        super().__init__(
-            *(f"{place}: {problem}" if place else problem for problem in problems)
-        )
+        place = ":".join(str(part) for part in (path, line, column) if part)
+        located = (f"{place}: {problem}" if place else problem for problem in problems)
+        super().__init__(*located)
         self.code = code
         self.path = path
         self.line = line
@@ -316,10 +315,10 @@ class ResponseError(DeviceError):
         code = params.get("error", "")
         detail = params.get("error_description")
         meaning = self._meanings().get(code)
-        super().__init__(
-            "\nMore info: ".join(filter(None, (meaning, detail)))
-            or f"unknown error {code!r}"
-        )
+        message = meaning or detail or f"unknown error {code!r}"
+        if meaning and detail:
+            message = f"{meaning}\nMore info: {detail}"
+        super().__init__(message)
         self.code = code
         self.description = meaning if detail is None else detail
         self.uri = params.get("error_uri")
@@ -432,8 +431,7 @@ def hides_frames(error: Any) -> bool:
     return raised_in.partition(".")[0] != "pytest_device"
 
 
+# Tracebacks show the names that suites import.
 for _error in tuple(globals().values()):
     if isinstance(_error, type) and issubclass(_error, DeviceError):
-        _error.__module__ = (
-            "pytest_device"  # tracebacks show the name that suites import
-        )
+        _error.__module__ = "pytest_device"

@@ -266,7 +266,7 @@ class Options:
         "number",
         0,
         20,
-        " of tests",
+        "tests",
         group=Group.TESTS,
     )
     keep_warm = Option(

@@ -60,17 +60,18 @@ def switch(text: str) -> bool:
     return _parsed(text.strip().lower(), "true or false", _SWITCH.__getitem__)
 
 
-def number(text: str, least: int, most: int, of: str = "") -> int:
+def number(text: str, minimum: int, maximum: int, unit: str = "") -> int:
+    of_unit = f" of {unit}" if unit else ""
     return _parsed(
         text,
-        f"a whole number{of} from {least} to {most}",
+        f"a whole number{of_unit} from {minimum} to {maximum}",
         int,
-        lambda value: least <= value <= most,
+        lambda value: minimum <= value <= maximum,
     )
 
 
-def minutes(text: str, least: int = 1) -> int:
-    return number(text, least, DURATION_MAX_MINUTES, " of minutes")
+def minutes(text: str, minimum: int = 1) -> int:
+    return number(text, minimum, DURATION_MAX_MINUTES, "minutes")
 
 
 def duration(text: str) -> int | str:
@@ -86,13 +87,13 @@ def idle_time(text: str) -> int | str:
     )
 
 
-def _limit(text: str, least: int, most: int, words: Collection[str]) -> int | str:
-    rule = f"a whole number of minutes from {least} to {most}, or {' or '.join(map(repr, words))}"
-    return (
-        text
-        if text in words
-        else _parsed(text, rule, int, lambda value: least <= value <= most)
-    )
+def _limit(text: str, minimum: int, maximum: int, words: Collection[str]) -> int | str:
+    if text in words:
+        return text
+
+    choices = " or ".join(repr(word) for word in words)
+    rule = f"a whole number of minutes from {minimum} to {maximum}, or {choices}"
+    return _parsed(text, rule, int, lambda value: minimum <= value <= maximum)
 
 
 def seconds(text: str) -> float:
@@ -105,8 +106,8 @@ def budget(text: str) -> float:
     return _parsed(text, rule, float, lambda value: 0 < value <= _BUDGET_MAX)
 
 
-def uuid(text: str, of: str) -> str:
-    return _parsed(text, of, lambda text: str(UUID(text)))
+def uuid(text: str, rule: str) -> str:
+    return _parsed(text, rule, lambda text: str(UUID(text)))
 
 
 def session_id(text: str) -> str:
@@ -115,18 +116,19 @@ def session_id(text: str) -> str:
 
 
 def choice(text: str, *words: str) -> str:
-    return _parsed(text, " or ".join(map(repr, words)), str, words.__contains__)
+    rule = " or ".join(repr(word) for word in words)
+    return _parsed(text, rule, str, words.__contains__)
 
 
 def platforms(text: str) -> tuple[Platform, ...]:
-    rule = f"{', '.join(map(repr, map(str, Platform)))} or {','.join(Platform)!r}"
-    return _parsed(
-        text,
-        rule,
-        lambda text: tuple(
-            dict.fromkeys(Platform(word.strip()) for word in text.split(","))
-        ),
-    )
+    each = ", ".join(repr(str(platform)) for platform in Platform)
+    all_of_them = ",".join(Platform)
+    return _parsed(text, f"{each} or {all_of_them!r}", _platforms)
+
+
+def _platforms(text: str) -> tuple[Platform, ...]:
+    listed = [Platform(word.strip()) for word in text.split(",")]
+    return tuple(dict.fromkeys(listed))  # each once
 
 
 def session_type(text: str) -> SessionType:
@@ -153,8 +155,8 @@ def shard(text: str) -> str:
 
 
 def _fraction(text: str) -> tuple[int, int]:
-    index, total = map(int, text.split("/"))
-    return index, total
+    index, total = text.split("/")
+    return int(index), int(total)
 
 
 def tunnel(text: str) -> str:
@@ -213,7 +215,8 @@ def absolute_path(text: str) -> str:
 
 
 def words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (word.strip() for word in text.split(","))))
+    stripped = [word.strip() for word in text.split(",")]
+    return tuple(word for word in stripped if word)
 
 
 def word(text: str) -> str:
@@ -267,13 +270,12 @@ def address(url: str) -> str:
             f"service URL {shown!r} must end with its path: remove the ?query or #fragment"
         )
 
-    base = url.strip().rstrip("/")
     if parts.path.rstrip("/").endswith("/v2"):
         raise ConfigError(
             f"service URL {shown!r} must end before /v2, which is added to each request"
         )
 
-    return base
+    return url.strip().rstrip("/")
 
 
 def slots_address(url: str) -> str:
@@ -325,8 +327,11 @@ def _encodes(host: str) -> bool:
 
 def _without_credentials(url: str) -> str:
     """Return a URL for messages, without its query; credentials may contain slashes, blanks and quotes."""
-    scheme, sign, rest = (
-        url.strip().partition("://") if "://" in url else ("", "", url.strip())
-    )
-    credentials, at, place = rest.rpartition("@")
-    return f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"
+    stripped = url.strip()
+    scheme, separator, rest = stripped.partition("://")
+    if not separator:  # no scheme
+        scheme, rest = "", stripped
+
+    credentials, at, location = rest.rpartition("@")
+    mask = MASK if credentials else ""
+    return f"{scheme}{separator}{mask}{at}{location.partition('?')[0]}"

@@ -81,7 +81,10 @@ _MAX_OWNERS: Final = 8
 def is_secret_name(name: str) -> bool:
     """Return whether a variable, key or header of this name holds a secret.
 
-    ``API_TOKEN``, ``clientSecret`` and ``x-api-key`` do, ``PUBLIC_KEY``, ``TOKEN_URL`` and ``passwordLength`` don't.
+    >>> [is_secret_name(name) for name in ("API_TOKEN", "clientSecret", "x-api-key")]
+    [True, True, True]
+    >>> [is_secret_name(name) for name in ("PUBLIC_KEY", "TOKEN_URL", "passwordLength")]
+    [False, False, False]
     """
     words = _NO_LETTERS.sub("_", _CAMEL_CASE.sub("_", name)).lower()
     return bool(_SECRET_NAME.search(words)) and not _OTHER_NAME.search(words)
@@ -162,15 +165,20 @@ class Redactor:
 
 def _without_keys(text: str) -> str:
     """Mask each private key in PEM, known or not, whatever is around its lines."""
+    # Each first line of a key, which the pattern has as a group, is an item of its own, before the text that follows.
     before, *rest = _KEY_BEGINS.split(text)
-    parts = [before]
+    first_lines, bodies = rest[::2], rest[1::2]
 
-    for begin, body in zip(rest[::2], rest[1::2], strict=True):
+    parts = [before]
+    for first_line, body in zip(first_lines, bodies, strict=True):
         end = body.find(_KEY_ENDS)
         if end < 0:  # cut off
             lines = _KEY_BODY.match(body)
             end = lines.end() if lines else 0
-        parts += [begin, MASK if end else "", body[end:]]
+        parts.append(first_line)
+        if end > 0:
+            parts.append(MASK)
+        parts.append(body[end:])
 
     return "".join(parts)
 
@@ -203,20 +211,21 @@ class _Search:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        spellings = {
-            spelling
-            for part in (secret, *_lines(secret))
-            if len(part) >= MIN_SECRET_LENGTH
-            for spelling in _encodings(part)
-        }
+        spellings: set[str] = set()
+        for part in (secret, *_lines(secret)):
+            if len(part) >= MIN_SECRET_LENGTH:
+                spellings.update(_encodings(part))
+
         # Its parts are not secret on their own.
         is_address = "://" in secret or secret.startswith("/")
-
         for text in spellings - self._spellings:
             self._spellings.add(text)
             self._longest = max(self._longest, len(text))
-            for known, key in ((self._by_start, text), (self._by_end, text[::-1])):
-                known.setdefault(key[:MIN_SECRET_LENGTH], []).append(key)
+            reversed_text = text[::-1]
+            self._by_start.setdefault(text[:MIN_SECRET_LENGTH], []).append(text)
+            self._by_end.setdefault(reversed_text[:MIN_SECRET_LENGTH], []).append(
+                reversed_text
+            )
 
             if len(text) < _MIN_WORD:
                 insort(self._short, text, key=_shortness)
@@ -228,20 +237,17 @@ class _Search:
 
     def _add_word(self, word: str) -> bool:
         """Index a word; return False if more than enough others share all of its grams."""
-        places = range(0, len(word) - _GRAM + 1, _STRIDE)
-        free = [
-            (owners, place)
-            for place in places
-            if len(owners := self._grams.setdefault(word[place : place + _GRAM], []))
-            < _MAX_OWNERS
-        ]
-        for owners, place in free:
-            owners.append((word, place))
+        is_added = False
+        for place in range(0, len(word) - _GRAM + 1, _STRIDE):
+            gram = word[place : place + _GRAM]
+            owners = self._grams.setdefault(gram, [])
+            if len(owners) < _MAX_OWNERS:
+                owners.append((word, place))
+                is_added = True
 
-        if free:
+        if is_added:
             self._words.add(word)
-
-        return bool(free)
+        return is_added
 
     def masked(self, text: str) -> str:
         for secret in self._phrases:
@@ -261,52 +267,58 @@ class _Search:
 
         return text
 
-    def _masked_word(self, found: re.Match[str]) -> str:
+    def _masked_word(self, match: re.Match[str]) -> str:
         """Return a long word of a text without its secrets, or a mask if it contains a part of one."""
-        word = found[0]
+        word = match[0]
         if word in self._words:  # as nearly always
             return MASK
 
+        # Where the word and a secret have a gram in common: its place in each.
         hits = [
             (at, secret, place)
             for at in range(len(word) - _GRAM + 1)
             for secret, place in self._grams.get(word[at : at + _GRAM], ())
         ]
-        spans = [
-            (at - place, at - place + len(secret))
-            for at, secret, place in hits
-            if at >= place and word.startswith(secret, at - place)
-        ]
 
-        parts = (
-            hit
-            for hit in hits
-            if not any(start <= hit[0] < end for start, end in spans)
-        )
-        if any(_shared_length(word, *hit) >= _MIN_FRAGMENT for hit in parts):
-            return MASK
+        # Where the word contains a whole secret.
+        spans: list[tuple[int, int]] = []
+        for at, secret, place in hits:
+            start = at - place
+            if start >= 0 and word.startswith(secret, start):
+                spans.append((start, start + len(secret)))
+
+        for at, secret, place in hits:
+            is_in_span = any(start <= at < end for start, end in spans)
+            if is_in_span:
+                continue
+            if _shared_length(word, at, secret, place) >= _MIN_FRAGMENT:
+                return MASK
 
         return _with_masks(word, spans)
 
     def _without_rests(self, text: str) -> str:
         """Mask the start and the end of a secret that was shortened by an ellipsis."""
         parts = _DOTS.split(text)
+        # Every second part is an ellipsis.
         for index in range(1, len(parts), 2):
-            parts[index - 1] = self._without_start(parts[index - 1], self._by_start)
-            parts[index + 1] = self._without_start(
-                parts[index + 1][::-1], self._by_end
-            )[::-1]
+            before, after = parts[index - 1], parts[index + 1]
+            parts[index - 1] = self._without_start(before, self._by_start)
+            # The end of a secret is the start of the reversed one.
+            parts[index + 1] = self._without_start(after[::-1], self._by_end)[::-1]
 
         return "".join(parts)
 
-    def _without_start(self, part: str, known: Mapping[str, Sequence[str]]) -> str:
+    def _without_start(
+        self, part: str, secrets_by_start: Mapping[str, Sequence[str]]
+    ) -> str:
         """Mask the start of a secret at the end of a text."""
-        for place in range(
-            max(0, len(part) - self._longest), len(part) - MIN_SECRET_LENGTH + 1
-        ):
-            secrets = known.get(part[place : place + MIN_SECRET_LENGTH], ())
-            if any(secret.startswith(part[place:]) for secret in secrets):
-                return part[:place] + MASK
+        first = max(0, len(part) - self._longest)
+        last = len(part) - MIN_SECRET_LENGTH
+        for place in range(first, last + 1):
+            start = part[place : place + MIN_SECRET_LENGTH]
+            for secret in secrets_by_start.get(start, ()):
+                if secret.startswith(part[place:]):
+                    return part[:place] + MASK
 
         return part
 
@@ -375,10 +387,10 @@ def _nested(secret: str) -> re.Pattern[str]:
     parts: list[str] = []
     place = 0
     while place < len(secret):
-        found = _ESCAPED.match(secret, place)
-        if found and found[0]:
-            parts.append(rf"\\{{{len(found[1])},}}+{found[2]}")
-            place = found.end()
+        escape = _ESCAPED.match(secret, place)
+        if escape and escape[0]:
+            parts.append(rf"\\{{{len(escape[1])},}}+{escape[2]}")
+            place = escape.end()
         else:
             parts.append(re.escape(secret[place]))
             place += 1

@@ -62,16 +62,15 @@ class Settings(Options):
     """Why ``keep_warm`` is ignored; empty if it is not."""
 
     def __post_init__(self) -> None:
-        # An attribute of the instance hides the declaration of the same name: reading a
-        # setting, which all parts of a run do again and again, costs no call.
-        chosen = {
-            option.word: self.values.get(option.word, option.default)
-            for option in OPTIONS
-        }
-        origins = {
-            option.word: self.origins.get(option.word, _DEFAULT) for option in OPTIONS
-        }
-        self.__dict__.update(chosen, origins=origins)
+        # An attribute of the instance hides the declaration of the same name: reading a setting, which all parts of a
+        # run do again and again, costs no call. Set by way of `object`, because the class is frozen.
+        origins: dict[str, Origin] = {}
+        for option in OPTIONS:
+            word = option.word
+            value = self.values.get(word, option.default)
+            object.__setattr__(self, word, value)
+            origins[word] = self.origins.get(word, _DEFAULT)
+        object.__setattr__(self, "origins", origins)
 
     def source(self, word: str) -> str:
         """Return where a value comes from: ``--device-url``, ``DEVICE_URL``, ``device_url in the ini file``."""
@@ -92,32 +91,33 @@ class Settings(Options):
 
         The default leaves room for an idle timeout that was chosen alone.
         """
-        longest = self.max_duration_minutes
-        if idle is None and self.source("max_idle_time_minutes") != self.source(
-            "keep_warm"
-        ):
+        duration = self.max_duration_minutes
+        # An idle timeout that keep_warm raised was not chosen.
+        idle_source = self.source("max_idle_time_minutes")
+        if idle is None and idle_source != self.source("keep_warm"):
             idle = self.values.get("max_idle_time_minutes")
 
-        if (
-            self.is_default("max_duration_minutes")
-            and isinstance(longest, int)
-            and isinstance(idle, int)
-        ):
-            return max(longest, min(idle + 1, DURATION_MAX_MINUTES))
+        is_default = self.is_default("max_duration_minutes")
+        if is_default and isinstance(duration, int) and isinstance(idle, int):
+            return max(duration, min(idle + 1, DURATION_MAX_MINUTES))
+        return duration
 
-        return longest
-
-    def idle_within(self, longest: object) -> int | str | None:
+    def idle_within(self, duration: object) -> int | str | None:
         """Return the idle limit of a session with this maximum duration: below it; None if it leaves no room."""
         idle = self.max_idle_time_minutes
-        if isinstance(longest, int) and isinstance(idle, int):
-            idle = min(idle, longest - 1)
-        return None if isinstance(idle, int) and idle < IDLE_MIN_MINUTES else idle
+        if not isinstance(idle, int):
+            return idle
+
+        if isinstance(duration, int):
+            idle = min(idle, duration - 1)
+        return None if idle < IDLE_MIN_MINUTES else idle
 
     @property
     def most_devices(self) -> float:
         """Return the maximum number of devices that the tests can have at once."""
-        return 1 if self.attach else self.max_sessions or math.inf
+        if self.attach:
+            return 1
+        return math.inf if self.max_sessions is None else self.max_sessions
 
     def chosen(self) -> Iterator[tuple[Option[Any], str]]:
         """Yield each option that was set, with its value as redacted text."""
@@ -139,25 +139,16 @@ class Settings(Options):
         ``attended``: whether a user is at the terminal, so that a session can be kept while the run lasts.
         """
         if self.local:
-            outliving = {
-                "keep_on_failure": self.keep_on_failure and not attended,
-                "keep_warm": self.keep_warm
-                and self.rank("keep_warm") == Rank.COMMAND_LINE,
-                "attach": self.attach,
-            }
-            yield from (
-                f"{self.source(word)} {_OUTLIVES}"
-                for word, is_set in outliving.items()
-                if is_set
-            )
-
+            yield from self._local_problems(attended=attended)
             return
 
-        of_local = [self.origins[word] for word in _OF_LOCAL]
-        if sources := [
-            origin.source for origin in of_local if origin.rank == Rank.COMMAND_LINE
-        ]:
-            yield f"{' and '.join(sources)} only applies to the local service: add {Options.local.flag} or remove it"
+        flags = [
+            self.source(word)
+            for word in _OF_LOCAL
+            if self.rank(word) == Rank.COMMAND_LINE
+        ]
+        if flags:
+            yield f"{' and '.join(flags)} only applies to the local service: add {Options.local.flag} or remove it"
 
         if self.url is None:
             yield (
@@ -173,6 +164,16 @@ class Settings(Options):
             checked_token(self.token)
         except ConfigError as error:
             yield from error.problems
+
+    def _local_problems(self, *, attended: bool) -> Iterator[str]:
+        """Yield the settings that need sessions which outlive the run."""
+        if self.keep_on_failure and not attended:
+            yield f"{self.source('keep_on_failure')} {_OUTLIVES}"
+        # Elsewhere than on the command line it is ignored, with a note.
+        if self.keep_warm and self.rank("keep_warm") == Rank.COMMAND_LINE:
+            yield f"{self.source('keep_warm')} {_OUTLIVES}"
+        if self.attach:
+            yield f"{self.source('attach')} {_OUTLIVES}"
 
     def local_service_config(self) -> dict[str, Any]:
         """Return the configuration of this run's local service."""
@@ -207,7 +208,7 @@ def _text(value: object) -> str:
         case float() | int():
             return f"{value:g}"
         case tuple():
-            return ", ".join(map(str, cast("tuple[object, ...]", value)))
+            return ", ".join(str(item) for item in cast("tuple[object, ...]", value))
         case _:
             text = shown(str(value))
             return text if text.isprintable() else repr(text)
@@ -218,8 +219,17 @@ def resolve(
 ) -> Settings:
     """Return the settings: the command line overrides the environment, which overrides the ini file.
 
-    ``command_line`` and ``ini`` have the texts that are set, by ini key (``device_url``).
-    Raises ConfigError with every invalid value, its source and its rule.
+    Arguments:
+        command_line: The texts that are set on the command line, by ini key (``device_url``).
+        environ: The environment.
+        ini: The texts that are set in the ini file, by key.
+
+    Raises:
+        ConfigError: Values are invalid; the message has each one, its source and its rule.
+
+    >>> settings = resolve({"device_max_sessions": "3"}, {"DEVICE_MAX_SESSIONS": "5"}, {})
+    >>> settings.max_sessions, settings.source("max_sessions")
+    (3, '--device-max-sessions')
     """
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
@@ -251,8 +261,9 @@ def resolve(
     if problems:
         raise ConfigError(*problems)
 
-    if settings.state_dir is None and (directory := default_state_dir(environ)):
-        settings = settings.replace("state_dir", state_dir=str(directory))
+    state_dir = settings.state_dir or default_state_dir(environ)
+    if state_dir is not None:
+        settings = settings.replace("state_dir", state_dir=str(state_dir))
 
     return _warm(_one_service(settings), environ)
 
@@ -264,20 +275,29 @@ def _texts(
     texts: dict[Option[Any], tuple[str, Origin]] = {}
 
     for option in OPTIONS:
-        if text := command_line.get(option.ini):
-            texts[option] = text, Origin(option.flag, Rank.COMMAND_LINE)
-        elif text := environ.get(option.variable):
-            texts[option] = text, Origin(option.variable, Rank.ENVIRONMENT)
-        elif text := ini.get(option.ini):
-            texts[option] = text, Origin(f"{option.ini} in the ini file", Rank.INI_FILE)
+        # An empty text counts as unset: CI services set variables to it.
+        text = command_line.get(option.ini)
+        origin = Origin(option.flag, Rank.COMMAND_LINE)
+        if not text:
+            text = environ.get(option.variable)
+            origin = Origin(option.variable, Rank.ENVIRONMENT)
+        if not text:
+            text = ini.get(option.ini)
+            origin = Origin(f"{option.ini} in the ini file", Rank.INI_FILE)
+        if text:
+            texts[option] = text, origin
 
     return texts
 
 
 def as_given(source: str, value: object) -> str:
-    """Return a value with its source as a user writes it: ``device_vendor='acme' in the ini file``."""
-    name, blank, where = source.partition(" ")
-    return f"{name}={value!r}{blank}{where}"
+    """Return a value with its source as a user writes it.
+
+    >>> as_given("device_vendor in the ini file", "acme")
+    "device_vendor='acme' in the ini file"
+    """
+    name, blank, location = source.partition(" ")
+    return f"{name}={value!r}{blank}{location}"
 
 
 def checked_token(token: str) -> str:
@@ -341,24 +361,20 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     if not settings.keep_warm:
         return settings
 
-    if reason := _why_not_warm(settings, environ):
-        keep_warm_ignored_because = (
-            f"{settings.source('keep_warm')} is ignored: {reason}"
-        )
+    reason = _why_not_warm(settings, environ)
+    if reason:
         return replace(
             settings.replace("keep_warm", keep_warm=0),
-            keep_warm_ignored_because=keep_warm_ignored_because,
+            keep_warm_ignored_because=f"{settings.source('keep_warm')} is ignored: {reason}",
         )
 
-    # Idle time starts at the last command of a test, before the test's end.
-    minutes = min(settings.keep_warm + 1, IDLE_MAX_MINUTES)
     if not settings.is_default("max_idle_time_minutes"):
         return settings
 
-    return settings.replace(
-        "keep_warm",
-        max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)),
-    )
+    # One more, because idle time starts at the last command of a test, before the test's end.
+    minutes = min(settings.keep_warm + 1, IDLE_MAX_MINUTES)
+    idle = max(minutes, int(settings.max_idle_time_minutes))
+    return settings.replace("keep_warm", max_idle_time_minutes=idle)
 
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
@@ -366,7 +382,8 @@ def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
     # On the command line it is an error.
     if settings.local and rank > Rank.COMMAND_LINE:
         return "the local service ends with the run"
-    if rank > Rank.ENVIRONMENT and any(map(environ.get, CI_VARIABLES)):
+    is_in_ci = any(environ.get(variable) for variable in CI_VARIABLES)
+    if is_in_ci and rank > Rank.ENVIRONMENT:
         return f"in CI, only {Options.keep_warm.flag} or {Options.keep_warm.variable} keeps sessions warm"
 
     return ""
