@@ -14,8 +14,7 @@ from pytest_device.same_user import is_permitted, refuse
 IDLE_SECONDS: Final = 60
 """Seconds after which an idle connection is closed.
 
-Longer than clients keep one (httpx: 5 s): a request on a connection that is being
-closed is lost.
+Longer than clients keep one (httpx: 5 s): a request on a connection that is being closed is lost.
 """
 
 
@@ -24,21 +23,23 @@ class SameUserProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-
-        if not is_permitted(
-            transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        ):
+        peer = transport.get_extra_info("peername")
+        here = transport.get_extra_info("sockname")
+        if not is_permitted(peer, here):
             self.app = refuse
 
 
 class Server(uvicorn.Server):
     """Serves an application until ``should_exit`` is set; leaves signals to its process.
 
-    ``ready`` is called once it accepts requests. When it stops, requests in progress
-    have ``grace_seconds`` to finish. With ``aborts``, their connections are aborted
-    first: the grace is for their handlers, and a response without an end cannot delay
-    the stop. ``trusts_proxies``: whether a proxy on this machine, such as a tunnel, may
-    say who its client is.
+    Arguments:
+        app: The application.
+        grace_seconds: The maximum time for requests in progress when it stops.
+        protocol: Handles the connections.
+        aborts: Whether the connections of requests in progress are aborted first: the grace is then for their handlers,
+            and a response without an end cannot delay the stop.
+        trusts_proxies: Whether a proxy on this machine, such as a tunnel, may say who its client is.
+        ready: Called once it accepts requests.
     """
 
     def __init__(
@@ -111,9 +112,8 @@ def listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family)
 
-    # Connections inherit it; asyncio only sets it on sockets that it creates. Without
-    # it, a response, written as head and body, waits 40 ms for the acknowledgement of
-    # its head.
+    # Connections inherit it; asyncio only sets it on sockets that it creates. Without it, a response, written as head
+    # and body, waits 40 ms for the acknowledgement of its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     return listener

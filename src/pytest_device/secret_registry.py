@@ -47,7 +47,8 @@ class SecretRegistry:
                 self._numbers[piece] = self._count
 
             while len(self._numbers) > MAX_SECRETS:
-                del self._numbers[next(iter(self._numbers))]
+                oldest = next(iter(self._numbers))
+                del self._numbers[oldest]
 
             for follower in tuple(self._followers):
                 follower(*pieces)

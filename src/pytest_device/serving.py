@@ -45,13 +45,14 @@ def need_extra(what: str, *packages: str) -> None:
 
 def check_public_url(url: str | None) -> None:
     """Raise ConfigError unless a service's public URL is None, or a URL with http or https to which a path fits."""
-    given = cast("object", url)  # the settings fixtures are not checked for types
-    if given is None:
+    value = cast("object", url)  # the settings fixtures are not checked for types
+    if value is None:
         return
 
-    if not isinstance(given, str) or not is_http_url(given) or {"?", "#"} & {*given}:
+    is_valid = isinstance(value, str) and is_http_url(value)
+    if not is_valid or "?" in str(value) or "#" in str(value):
         raise ConfigError(
-            f"public_url {shown(str(given))!r} must be a URL with http or https, without query and fragment"
+            f"public_url {shown(str(value))!r} must be a URL with http or https, without query and fragment"
         )
 
 
@@ -99,17 +100,16 @@ class Journal:
         """Return the oldest failure of these kinds, or of any, at an endpoint and decrement its count."""
         with self.changed:
             for index, failure in enumerate(self._failures):
-                if failure.endpoint == endpoint and (
-                    not kinds or failure.kind in kinds
-                ):
-                    left = (
-                        [replace(failure, times=failure.times - 1)]
-                        if failure.times > 1
-                        else []
-                    )
-                    self._failures[index : index + 1] = left
+                is_of_kind = not kinds or failure.kind in kinds
+                if failure.endpoint != endpoint or not is_of_kind:
+                    continue
 
-                    return failure
+                if failure.times > 1:
+                    remaining = replace(failure, times=failure.times - 1)
+                    self._failures[index] = remaining
+                else:
+                    del self._failures[index]
+                return failure
 
         return None
 
@@ -124,10 +124,13 @@ class Journal:
         """Call ``find`` now and after each new entry; return its result, or None when the timeout expires."""
         deadline = time.monotonic() + timeout_seconds
         with self.changed:
-            while (found := find()) is None:
-                if not self.changed.wait(deadline - time.monotonic()):
-                    return find()
-            return found
+            result = find()
+            while result is None:
+                is_notified = self.changed.wait(deadline - time.monotonic())
+                result = find()
+                if not is_notified:
+                    break
+            return result
 
 
 J = TypeVar("J", bound=Journal)
@@ -186,12 +189,14 @@ class AppServer:
     def stop(self) -> None:
         """Abort the requests in progress, stop the thread and free the port."""
         if self._server:
-            while not self._is_serving.wait(POLL_SECONDS) and self._thread.is_alive():
-                pass  # if stopped before it serves, uvicorn leaves accepted connections open
+            # If stopped before it serves, uvicorn leaves accepted connections open.
+            while not self._is_serving.wait(POLL_SECONDS):
+                if not self._thread.is_alive():
+                    break
             self._server.should_exit = True
             self._thread.join()
 
-        if "_socket" in vars(self):
+        if "_socket" in self.__dict__:  # it was opened
             self._socket.close()
 
     def _run(self) -> None:

@@ -5,11 +5,10 @@ import hmac
 import pickle
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pytest_device.errors import hides_frames
@@ -27,9 +26,16 @@ Make: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Access to a service member: ``args`` to call it, ``assigned`` to set it, neither to read it.
+    """Access to a member of a service.
 
-    ``secrets`` is the number of the host's secrets that the caller knows.
+    Attributes:
+        service: The name of the service.
+        path: The names of the attributes that lead to the member.
+        args: The arguments to call it with; None unless it is called.
+        keywords: The keyword arguments of the call.
+        assigned: The value to set it to; empty unless it is set.
+        make: Creates the service if there is none with this name yet.
+        secrets: The number of the host's secrets that the caller knows.
     """
 
     service: str
@@ -43,6 +49,8 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
+    """The outcome of a call: a value, an error, or that the member is to be used by reference."""
+
     value: object = None
     error: Exception | None = None
     is_reference: bool = False
@@ -60,7 +68,8 @@ class ServiceHost:
         self._key = secrets.token_urlsafe(32)
         SECRETS.learn(self._key)
         self._services: dict[str, Any] = {}
-        self._answers: set[Future[bytes]] = set()
+        self._pending: set[Future[bytes]] = set()
+        """Replies of calls in progress."""
         self._lock = threading.Lock()
         self._open = ExitStack()
         self._server = AppServer(same_user=True)
@@ -73,10 +82,11 @@ class ServiceHost:
 
     def close(self) -> None:
         """Stop the server and close the services."""
-        # Whoever still waits for an answer was interrupted.
-        for answer in tuple(self._answers):
+        # Whoever still waits for a reply was interrupted.
+        for reply in tuple(self._pending):
             with suppress(InvalidStateError):
-                answer.set_result(b"")
+                reply.set_result(b"")
+
         self._server.stop()
         self._open.close()
 
@@ -87,73 +97,79 @@ class ServiceHost:
         from starlette.responses import Response
 
         request = Request(cast("Any", scope), receive)
-
-        given = request.headers.get("authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode()):
+        authorization = request.headers.get("authorization", "").encode()
+        expected = f"Bearer {self._key}".encode()
+        if not hmac.compare_digest(authorization, expected):
             await Response(status_code=401)(cast("Any", scope), receive, send)
             return
 
-        body = await self._answer_to(await request.body())
+        body = await self._reply_from_thread(await request.body())
         await Response(body)(cast("Any", scope), receive, send)
 
-    async def _answer_to(self, body: bytes) -> bytes:
-        """Return the reply from a thread that ends with the process.
+    async def _reply_from_thread(self, body: bytes) -> bytes:
+        """Return the reply to a call from a thread that ends with the process.
 
         A thread pool would wait for its threads: a call that takes a minute, such as a sign-in on a page, would delay
         the end of an interrupted run.
         """
-        answer = Future[bytes]()
-        answer.set_running_or_notify_cancel()  # a canceled request must not cancel it
+        reply = Future[bytes]()
+        reply.set_running_or_notify_cancel()  # a canceled request must not cancel it
 
         def run() -> None:
             with suppress(InvalidStateError):  # after `close`
                 try:
-                    answer.set_result(self._answered(body))
-                except Exception as error:  # noqa: BLE001  # an answer that can't be pickled
-                    answer.set_exception(error)
+                    reply.set_result(self._reply_to(body))
+                except Exception as error:  # noqa: BLE001  # a value that can't be pickled
+                    reply.set_exception(error)
 
-        self._answers.add(answer)
-
+        self._pending.add(reply)
         try:
             threading.Thread(target=run, daemon=True).start()
-            return await asyncio.wrap_future(answer)
+            return await asyncio.wrap_future(reply)
         finally:
-            self._answers.discard(answer)
+            self._pending.discard(reply)
 
-    def _answered(self, body: bytes) -> bytes:
-        known = 0
-
+    def _reply_to(self, body: bytes) -> bytes:
+        secrets_of_caller = 0
         try:
             call: _Call = pickle.loads(body)  # noqa: S301  # the caller has the key
-            known = call.secrets
-            return pickle.dumps(
-                replace(self._reply(call), secrets=SECRETS.since(known))
-            )
+            secrets_of_caller = call.secrets
+            reply = self._run(call)
+            new_secrets = SECRETS.since(secrets_of_caller)
+            return pickle.dumps(replace(reply, secrets=new_secrets))
         except Exception as error:  # noqa: BLE001  # raised again in the calling process
-            return pickle.dumps(_Reply(error=error, secrets=SECRETS.since(known)))
+            new_secrets = SECRETS.since(secrets_of_caller)
+            return pickle.dumps(_Reply(error=error, secrets=new_secrets))
 
-    def _reply(self, call: _Call) -> _Reply:
+    def _run(self, call: _Call) -> _Reply:
         if call.make:
             with self._lock:
                 if call.service not in self._services:
-                    self._services[call.service] = self._open.enter_context(call.make())
+                    service = self._open.enter_context(call.make())
+                    self._services[call.service] = service
             return _Reply()
 
         if call.assigned:
-            owner: object = reduce(
-                getattr, call.path[:-1], self._services[call.service]
-            )
-            setattr(owner, call.path[-1], call.assigned[0])
+            *parents, name = call.path
+            owner = self._member(call.service, parents)
+            setattr(owner, name, call.assigned[0])
             return _Reply()
 
-        value: Any = reduce(getattr, call.path, self._services[call.service])
+        value = self._member(call.service, call.path)
         if call.args is not None:
             return _Reply(value(*call.args, **call.keywords))
 
-        is_reference = callable(value) or (
-            hasattr(value, "__dict__") and not is_dataclass(value)
-        )
-        return _Reply(is_reference=True) if is_reference else _Reply(value)
+        # Values are copied; an object with a state, or a method, stays here and is called here.
+        has_state = hasattr(value, "__dict__") and not is_dataclass(value)
+        if callable(value) or has_state:
+            return _Reply(is_reference=True)
+        return _Reply(value)
+
+    def _member(self, service: str, path: Sequence[str]) -> Any:
+        member: Any = self._services[service]
+        for name in path:
+            member = getattr(member, name)
+        return member
 
 
 class _Host:
@@ -169,10 +185,11 @@ class _Host:
         Raises the error of the service.
         """
         content = pickle.dumps(replace(call, secrets=self._known_secrets))
-        answer = self._http.post("/", content=content).raise_for_status()
-        reply: _Reply = pickle.loads(answer.content)  # noqa: S301  # the host has the key
-        self._known_secrets, secrets_of_reply = reply.secrets
-        SECRETS.learn(*secrets_of_reply)
+        response = self._http.post("/", content=content).raise_for_status()
+        reply: _Reply = pickle.loads(response.content)  # noqa: S301  # the host has the key
+
+        self._known_secrets, new_secrets = reply.secrets
+        SECRETS.learn(*new_secrets)
         if reply.error:
             raise reply.error
 
@@ -182,8 +199,15 @@ class _Host:
 class _Remote:
     """Proxy of a service, or of one of its members, in another process."""
 
-    def __init__(self, host: "_Host", service: str, path: tuple[str, ...] = ()) -> None:
-        vars(self).update(_host=host, _service=service, _path=path)
+    _host: _Host
+    _service: str
+    _path: tuple[str, ...]
+
+    def __init__(self, host: _Host, service: str, path: tuple[str, ...] = ()) -> None:
+        # Its own __setattr__ would set the members of the service.
+        object.__setattr__(self, "_host", host)
+        object.__setattr__(self, "_service", service)
+        object.__setattr__(self, "_path", path)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # protocol lookups by Python, such as __deepcopy__
@@ -191,11 +215,9 @@ class _Remote:
 
         path = (*self._path, name)
         reply = self._host.ask(_Call(self._service, path))
-        return (
-            _Remote(self._host, self._service, path)
-            if reply.is_reference
-            else reply.value
-        )
+        if reply.is_reference:
+            return _Remote(self._host, self._service, path)
+        return reply.value
 
     def __setattr__(self, name: str, value: object) -> None:
         self._host.ask(_Call(self._service, (*self._path, name), assigned=(value,)))

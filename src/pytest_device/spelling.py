@@ -11,7 +11,8 @@ def closest(name: object, known: Collection[str]) -> str:
         return ""
 
     # Finds swapped and missing letters and a missing unit (handler_timeout_seconds), but no other word.
-    return next(iter(get_close_matches(name, known, 1, 0.78)), "")
+    matches = get_close_matches(name, known, n=1, cutoff=0.78)
+    return matches[0] if matches else ""
 
 
 def unknown(what: str, name: object, known: Collection[str]) -> str:
@@ -22,5 +23,5 @@ def unknown(what: str, name: object, known: Collection[str]) -> str:
 
 def hint(name: object, known: Collection[str]) -> str:
     """Return the part of a message that says which name is meant, empty if none is similar."""
-    near = closest(name, known)
-    return f": did you mean {near!r}?" if near else ""
+    match = closest(name, known)
+    return f": did you mean {match!r}?" if match else ""

@@ -67,9 +67,9 @@ class FaultyService:
         """Return the requests so far, or those for a session: operation and status, None if no response was sent."""
         requests = self._ask("GET", "/requests")
         return [
-            (one["operation"], one["status"])
-            for one in requests
-            if session_id in (None, one["session"])
+            (request["operation"], request["status"])
+            for request in requests
+            if session_id in (None, request["session"])
         ]
 
     def sessions(self) -> list[dict[str, Any]]:

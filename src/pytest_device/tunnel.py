@@ -32,12 +32,13 @@ _STOP_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.1
 _REQUEST_SECONDS: Final = 5.0
 _NO_DEVICE: Final = "No device was created"
-_LINES: Final = 5
-"""Number of a command's last lines in an error."""
+_MAX_LINES: Final = 5
+"""Maximum number of a command's lines in an error, the last ones."""
 _LINE_LENGTH: Final = 200
 _READ_BYTES: Final = 8192
-_URLS: Final = 20
-"""Most URLs of a command's output to try: some print those of their documentation, too."""
+_IDENTITY_BYTES: Final = 100
+_MAX_URLS: Final = 20
+"""Maximum number of URLs of a command's output to try: some print those of their documentation, too."""
 _URL: Final = re.compile(r"https?://[^\s\"'<>|`\x00-\x1f\x7f]+")
 
 TunnelFactory: TypeAlias = Callable[[int], AbstractContextManager[str]]
@@ -123,8 +124,8 @@ def opened(make: TunnelFactory, gateway: Gateway) -> Generator[OpenTunnel]:
             yield OpenTunnel(program.url.rstrip("/"), program.check)
         return
 
-    with make(gateway.port) as given:
-        url = cast("object", given)  # a suite's factory may provide anything
+    with make(gateway.port) as provided:
+        url = cast("object", provided)  # a suite's factory may provide anything
         if not isinstance(url, str) or not _URL.fullmatch(url):
             raise ConfigError(
                 f"device_tunnel_factory provided {shown(str(url))!r}, which is no http or https URL: "
@@ -167,8 +168,9 @@ class _Program:
     def __init__(self, command: str) -> None:
         self.url = ""
         self._words = shlex.split(command)
-        self._lines: deque[str] = deque(maxlen=_LINES)
+        self._lines: deque[str] = deque(maxlen=_MAX_LINES)
         self._urls: dict[str, None] = {}
+        """The printed URLs, each once, in their order."""
         self._process = subprocess.Popen(  # noqa: S603  # the user's own setting
             bare_python("pytest_device.tunnel_guard", *self._words),
             stdin=subprocess.PIPE,
@@ -185,17 +187,17 @@ class _Program:
     def wait_for_url(self, port: int) -> None:
         """Wait until a printed URL leads to the port, and keep it. Raises ConfigError."""
         deadline = time.monotonic() + START_SECONDS
-        why = ""
-
+        problem = ""
         while time.monotonic() < deadline:
+            # Before the URLs are tried: what it printed before its end is tried once more.
             has_ended = self._process.poll() is not None
 
             for url in list(self._urls):
                 if time.monotonic() > deadline:
                     break
 
-                why = _problem_of(url, port)
-                if not why:
+                problem = _problem_of(url, port)
+                if not problem:
                     self.url = url
                     return
 
@@ -206,9 +208,8 @@ class _Program:
 
             time.sleep(_POLL_SECONDS)
 
-        if why:
-            raise self._error(f"leads nowhere: {why}", _NO_DEVICE)
-
+        if problem:
+            raise self._error(f"leads nowhere: {problem}", _NO_DEVICE)
         raise self._error(f"printed no URL within {START_SECONDS:g} s", _NO_DEVICE)
 
     def check(self) -> None:
@@ -244,19 +245,18 @@ class _Program:
         if output is None:
             return
 
-        # A line may be endless.
+        # In parts, because a line may be endless.
         while line := output.readline(_READ_BYTES):
             text = line.decode(errors="replace").rstrip()
             self._lines.append(text[:_LINE_LENGTH])
-            if len(self._urls) < _URLS:
-                self._urls |= dict.fromkeys(
-                    found.rstrip(".,;)]") for found in _URL.findall(text)
-                )
+            if len(self._urls) < _MAX_URLS:
+                for url in _URL.findall(text):
+                    self._urls[url.rstrip(".,;)]")] = None
 
     def _error(self, problem: str, effect: str) -> ConfigError:
-        said = "; ".join(filter(None, self._lines)) or "nothing"
+        printed = "; ".join(line for line in self._lines if line) or "nothing"
         return ConfigError(
-            f"the tunnel {shown(self._words[0])!r} (device_tunnel) {problem}. It printed: {shown(said)}. {effect}"
+            f"the tunnel {shown(self._words[0])!r} (device_tunnel) {problem}. It printed: {shown(printed)}. {effect}"
         )
 
 
@@ -270,49 +270,50 @@ def _environment() -> dict[str, str]:
 
 
 def _wait_for(url: str, port: int, deadline: float) -> None:
-    while why := _problem_of(url, port):
+    problem = _problem_of(url, port)
+    while problem:
         if time.monotonic() > deadline:
             raise ConfigError(
-                f"the tunnel of device_tunnel_factory leads nowhere: {why}. No device was created"
+                f"the tunnel of device_tunnel_factory leads nowhere: {problem}. No device was created"
             )
         time.sleep(_POLL_SECONDS)
+        problem = _problem_of(url, port)
 
 
 def _problem_of(url: str, port: int) -> str:
     """Return why a URL does not lead to the gateway at a port, empty if it does."""
     try:
         expected = _identity(f"http://127.0.0.1:{port}")
-        found = _identity(url.rstrip("/"))
-    except _NoAnswerError as error:
+        actual = _identity(url.rstrip("/"))
+    except _NoIdentityError as error:
         return f"{shown(url)}: {error}"
 
-    return "" if found == expected else f"{shown(url)} leads to another server"
+    return "" if actual == expected else f"{shown(url)} leads to another server"
 
 
-class _NoAnswerError(Exception):
-    pass
+class _NoIdentityError(Exception):
+    """A server did not respond, or not with a gateway's identity."""
 
 
 def _identity(base: str) -> str:
-    """Return what a server answers at the path of a gateway's identity, at most 100 bytes; raises _NoAnswerError."""
+    """Return a server's response at the path of a gateway's identity, at most 100 bytes. Raises _NoIdentityError."""
     import httpx
 
     url = f"{base}{IDENTITY_PATH}"
+    is_on_this_machine = urlsplit(base).hostname == "127.0.0.1"
     try:
         with (
             httpx.Client(
                 timeout=_REQUEST_SECONDS,
                 verify=uses_tls(url),
-                trust_env=not _is_here(base),
+                trust_env=not is_on_this_machine,
             ) as http,
-            http.stream("GET", url) as answer,
+            http.stream("GET", url) as reply,
         ):
-            if not answer.is_success:
-                raise _NoAnswerError(f"status {answer.status_code}")
-            return next(answer.iter_bytes(100), b"")[:100].decode(errors="replace")
+            if not reply.is_success:
+                raise _NoIdentityError(f"status {reply.status_code}")
+            # Any server may be at the other end: no more is read than an identity has.
+            beginning = next(reply.iter_bytes(_IDENTITY_BYTES), b"")
+            return beginning[:_IDENTITY_BYTES].decode(errors="replace")
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise _NoAnswerError(str(error) or type(error).__name__) from None
-
-
-def _is_here(base: str) -> bool:
-    return urlsplit(base).hostname == "127.0.0.1"
+        raise _NoIdentityError(str(error) or type(error).__name__) from None

@@ -77,7 +77,6 @@ class Codec:
         kinds = tuple(get_origin(choice) or choice for choice in choices)
 
         typed = self._converted(value, kinds)
-
         if not isinstance(typed, kinds):
             # Its value may be a secret.
             raise TypeError(f"{name}: {type(typed).__name__}")
@@ -87,10 +86,8 @@ class Codec:
     def _converted(self, value: Any, kinds: tuple[Any, ...]) -> Any:
         if isinstance(value, dict):
             return self._from_json(cast("dict[str, Any]", value))
-
         if isinstance(value, list):
             return tuple(cast("list[object]", value))
-
         if isinstance(value, str):
             if bytes in kinds:
                 return value.encode("latin-1")
