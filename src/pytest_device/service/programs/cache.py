@@ -73,10 +73,15 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package to install: ``command`` runs in an empty directory with ``files``, and fills it.
+    """A package to install.
 
-    ``proof`` is a file in ``directory`` that exists once the package is installed. ``by_hand`` says how users install
-    it themselves.
+    Attributes:
+        title: Its name for messages.
+        directory: The directory that it is installed in.
+        proof: A file in the directory that exists once the package is installed.
+        command: Installs it; it runs in an empty directory with ``files``, and fills it.
+        files: The files that the command needs.
+        by_hand: How users install it themselves.
     """
 
     title: str
@@ -111,6 +116,7 @@ class Installer:
         check_cache(cache)
         if package.installed:
             return
+
         try:
             cache.mkdir(mode=0o700, parents=True, exist_ok=True)
             await self._ensure_alone(package)
@@ -135,19 +141,22 @@ class Installer:
             lock.release()
 
     async def _install(self, package: Package) -> None:
-        cache, prefix = package.directory.parent, f"{package.directory.name}.partial-"
+        cache = package.directory.parent
+        prefix = f"{package.directory.name}.partial-"
         # Left by a process that died with its guard.
         await asyncio.to_thread(remove, list(cache.glob(f"{prefix}*")))
+
         partial = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
         try:
             await self._fill(partial, package)
-            _put(partial, package.directory)
+            _replace(package.directory, partial)
         finally:
             await finish_despite_cancellation(asyncio.to_thread(remove, [partial]))
 
     async def _fill(self, directory: Path, package: Package) -> None:
         for file in package.files:
             shutil.copy(file, directory)
+
         self.progress(f"installing {package.title} in {package.directory}, once")
         started = self.clock()
         process = await self.guard.start(
@@ -158,23 +167,29 @@ class Installer:
             await self._in_time(f"installing {package.title}", running)
         finally:
             await finish_despite_cancellation(_ended(directory, running))
+
         printed, _ = running.result()
-        if process.returncode != 0 or not (directory / package.proof).is_file():
-            raise ConfigError(
-                _failure(package, process.returncode, printed.decode(errors="replace"))
-            )
+        is_complete = (directory / package.proof).is_file()
+        if process.returncode != 0 or not is_complete:
+            text = printed.decode(errors="replace")
+            raise ConfigError(_failure(package, process.returncode, text))
+
         self.progress(f"installed {package.title} in {self.clock() - started:.0f} s")
 
-    async def _in_time(self, what: str, work: asyncio.Future[_Result]) -> None:
-        """Wait until the work is done, and report progress."""
+    async def _in_time(self, step: str, work: asyncio.Future[_Result]) -> None:
+        """Wait until the work is done, and report progress. Raises ConfigError at the time limit."""
         started = self.clock()
-        while not (await asyncio.wait({work}, timeout=self.progress_seconds))[0]:
+        await asyncio.wait({work}, timeout=self.progress_seconds)
+        while not work.done():
             seconds = self.clock() - started
             if seconds > self.limit_seconds:
                 raise ConfigError(
-                    f"{what} timed out after {seconds:.0f} s. Fix: {_ANY_FIX}."
+                    f"{step} timed out after {seconds:.0f} s. Fix: {_ANY_FIX}."
                 )
-            self.progress(f"{what}: {seconds:.0f} s so far")
+
+            self.progress(f"{step}: {seconds:.0f} s so far")
+            await asyncio.wait({work}, timeout=self.progress_seconds)
+
         work.result()
 
 
@@ -204,18 +219,22 @@ async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) 
     running.cancel()
 
 
-def _put(partial: Path, directory: Path) -> None:
+def _replace(directory: Path, partial: Path) -> None:
     # An existing directory is incomplete: its proof is missing.
     shutil.rmtree(directory, ignore_errors=True)
     partial.rename(directory)
 
 
 def _failure(package: Package, status: int | None, printed: str) -> str:
-    fix = next(
-        (fix for pattern, fix in _FIXES if re.search(pattern, printed)), _ANY_FIX
-    ).format(by_hand=package.by_hand)
-    tail = "\n".join(
-        f"    {line}" for line in printed.strip().splitlines()[-_TAIL_LINES:]
-    )
+    last_lines = printed.strip().splitlines()[-_TAIL_LINES:]
+    tail = "\n".join(f"    {line}" for line in last_lines)
     tail = _CREDENTIAL.sub(rf"\g<1>\g<2>{MASK}", Redactor().text(tail))
+    fix = _fix_of(printed).format(by_hand=package.by_hand)
     return f"{package.title} could not be installed: exit status {status}, last output:\n{tail}\nFix: {fix}."
+
+
+def _fix_of(printed: str) -> str:
+    for pattern, fix in _FIXES:
+        if re.search(pattern, printed):
+            return fix
+    return _ANY_FIX

@@ -41,12 +41,14 @@ def _run(
 ) -> None:
     """Run a command in a namespace; if that is refused, without one, or not at all if it is ``required``."""
     with socket.socket(fileno=channel) as out:
-        if reason := SYSTEM.namespace_refusal():
-            out.sendall(reason.encode())
+        refusal = SYSTEM.namespace_refusal()
+        if refusal:
+            out.sendall(refusal.encode())
             if required:
                 return
         else:
             SYSTEM.enter_namespace()
             listeners = [socket.create_server((_HOST, port)) for port in ports]
             SYSTEM.send_sockets(out, listeners)
+
     os.execv(command[0], command)  # noqa: S606  the session's own program

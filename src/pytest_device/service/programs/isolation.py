@@ -24,7 +24,7 @@ HOST: Final = "127.0.0.1"
 _NEAR: Final = (HOST, "localhost", "0.0.0.0")  # noqa: S104  compared, not listened on
 _START_SECONDS: Final = 30.0
 _READ_BYTES: Final = 65536
-_MOST_BRIDGES: Final = 8
+_MAX_BRIDGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,12 @@ class Isolation:
         """Return why the programs of a session cannot have a namespace, "" if they can."""
         if not is_bridged(self.host):
             return f"the service listens on {self.host}, not on {HOST}"
-        # A process of its own: one with threads should not fork without starting a program.
-        reason = (
-            SYSTEM.why_no_namespaces()
-            or (await ask(bare_python(isolated.MODULE), environ=environ)).strip()
-        )
+
+        reason = SYSTEM.why_no_namespaces()
+        if not reason:
+            # A process of its own: one with threads should not fork without starting a program.
+            printed = await ask(bare_python(isolated.MODULE), environ=environ)
+            reason = printed.strip()
         return f"no network namespace ({reason})" if reason else ""
 
 
@@ -68,40 +69,65 @@ async def start(
     note: Log,
     is_required: bool = False,
 ) -> Program:
-    """Start a program that can only reach these ports of 127.0.0.1.
+    """Start a program that can only reach some ports of 127.0.0.1, and whose own ports nothing outside can reach.
 
-    Nothing outside can reach its ports. If the system refuses a namespace, it runs like any other program, and ``note``
-    reports that; if one ``is_required``, that is an error. Raises ControllerError if it does not start in time, OSError
-    if it cannot be started.
+    If the system refuses a namespace, it runs like any other program.
+
+    Arguments:
+        work: The workspace that it is started in.
+        title: Its name for messages.
+        command: Its command line.
+        environ: Its environment.
+        output: Collects its output.
+        bridges: The ports that it can reach.
+        note: Called with a line if the system refuses a namespace.
+        is_required: Whether that is an error instead.
+
+    Raises:
+        ControllerError: It does not start in time, or without a required namespace.
+        OSError: It cannot be started.
     """
-    if reason := SYSTEM.why_no_namespaces():
+    reason = SYSTEM.why_no_namespaces()
+    if reason:
         if is_required:
             raise ControllerError(required(reason))
         note(f"{OPEN}: {reason}")
         return await work.start(title, command, environ=environ, output=output)
 
-    near, far = socket.socketpair()
-    near.settimeout(_START_SECONDS)
-    with near:
-        with far:
+    own_end, its_end = socket.socketpair()
+    own_end.settimeout(_START_SECONDS)
+    with own_end:
+        with its_end:
+            descriptor = its_end.fileno()
             options = [isolated.REQUIRED] if is_required else []
-            arguments = map(str, (far.fileno(), *options, *bridges, "--"))
-            process = [*bare_python(isolated.MODULE, *arguments), *command]
-            program = await work.start(
-                title, process, environ=environ, output=output, pass_fds=[far.fileno()]
+            ports = [str(port) for port in bridges]
+            wrapper = bare_python(
+                isolated.MODULE, str(descriptor), *options, *ports, "--"
             )
+            program = await work.start(
+                title,
+                [*wrapper, *command],
+                environ=environ,
+                output=output,
+                pass_fds=[descriptor],
+            )
+
         try:
-            answer, listeners = await asyncio.to_thread(
-                SYSTEM.receive_sockets, near, _MOST_BRIDGES
+            refusal, listeners = await asyncio.to_thread(
+                SYSTEM.receive_sockets, own_end, _MAX_BRIDGES
             )
         except TimeoutError as error:
             raise ControllerError(
                 f"{title} was not started within {_START_SECONDS:g} s"
             ) from error
-    if not listeners and is_required:
-        raise ControllerError(required(f"no network namespace ({answer.decode()})"))
+
     if not listeners:
-        note(f"{OPEN}: no network namespace ({answer.decode()})")
+        reason = f"no network namespace ({refusal.decode()})"
+        if is_required:
+            raise ControllerError(required(reason))
+        note(f"{OPEN}: {reason}")
+        return program
+
     for listener, port in zip(listeners, bridges, strict=False):
         server = await asyncio.start_server(partial(_carry, port), sock=listener)
         work.bridges.append(server)
@@ -112,21 +138,23 @@ async def _carry(
     port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Forward bytes between a connection and a port."""
-    far: asyncio.StreamWriter | None = None
+    port_writer: asyncio.StreamWriter | None = None
     try:
-        answers, far = await asyncio.open_connection(HOST, port)
-        await asyncio.gather(_copy(reader, far), _copy(answers, writer))
+        port_reader, port_writer = await asyncio.open_connection(HOST, port)
+        await asyncio.gather(_copy(reader, port_writer), _copy(port_reader, writer))
     except OSError:
         return  # either end is gone
     finally:
-        for end in (writer, far):
-            if end is not None:
-                end.close()
+        writer.close()
+        if port_writer is not None:
+            port_writer.close()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while received := await reader.read(_READ_BYTES):
         writer.write(received)
         await writer.drain()
+
+    # The other direction may still be open.
     with suppress(OSError):
         writer.write_eof()

@@ -44,7 +44,9 @@ class OutputTail:
         """Add new output of the program."""
         *lines, self._unfinished = (self._unfinished + output).split(b"\n")
         if len(self._unfinished) > _UNFINISHED_BYTES:
-            lines, self._unfinished = [*lines, self._unfinished], b""
+            lines.append(self._unfinished)
+            self._unfinished = b""
+
         for line in lines:
             self.read(line.decode(errors="replace").rstrip())
 

@@ -65,21 +65,30 @@ def find_processes(
     Those of a directory have its mark, or are recorded there.
     """
     marks = {str(directory) for directory in directories}
-    starts = dict(start for directory in directories for start in _recorded(directory))
+    starts: dict[int, float] = {}
+    for directory in directories:
+        starts.update(_recorded(directory))
+
     everyone = _everyone(sleep)
     sessions = {
         entry.session
         for entry in everyone
         if entry.mark in marks or _has_started_at(entry, starts)
     }
-    found = {
+    family = {
         entry.process.pid: entry for entry in everyone if entry.session in sessions
     }
-    while children := [
-        e for e in everyone if e.parent in found and e.process.pid not in found
-    ]:
-        found |= {entry.process.pid: entry for entry in children}
-    return {entry.process for entry in found.values()}
+
+    # A child may lead a process session of its own, and so may its children.
+    while True:
+        children = [
+            entry
+            for entry in everyone
+            if entry.parent in family and entry.process.pid not in family
+        ]
+        if not children:
+            return {entry.process for entry in family.values()}
+        family |= {entry.process.pid: entry for entry in children}
 
 
 def end(
@@ -94,21 +103,26 @@ def end(
     Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError if a process survives that.
     """
     known: set[psutil.Process] = set()
-    for ask, seconds in (
+    for send_signal, seconds in (
         (psutil.Process.terminate, grace_seconds),
         (psutil.Process.kill, KILL_SECONDS),
     ):
         signalled: set[psutil.Process] = set()
         deadline = clock() + seconds
-        while left := _left(known, directories):
-            _ask(left - signalled, ask)
-            signalled |= left
+        remaining = _remaining(known, directories)
+        while remaining:
+            _signal(remaining - signalled, send_signal)
+            signalled |= remaining
             if clock() >= deadline:
                 break
-            _wait_for_an_exit(left, sleep)
-        else:
+
+            _wait_for_an_exit(remaining, sleep)
+            remaining = _remaining(known, directories)
+
+        if not remaining:
             _forget(directories)
             return
+
     raise TimeoutError(
         f"these processes cannot be stopped: {sorted(process.pid for process in known)}"
     )
@@ -148,12 +162,21 @@ async def finish_despite_cancellation(work: Coroutine[Any, Any, _Result]) -> _Re
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    """A process in a listing.
+
+    Attributes:
+        process: The process.
+        parent: The ID of its parent.
+        session: The ID of its process session.
+        mark: The directory that it is marked with, None without a mark.
+        is_blank: Whether it has no environment: it lacks one, or is in the middle of its exec.
+    """
+
     process: psutil.Process
     parent: int
     session: int
     mark: str | None
     is_blank: bool
-    """It has no environment: it lacks one, or is in the middle of its exec."""
 
 
 def _recorded(directory: Path) -> Iterator[tuple[int, float]]:
@@ -230,7 +253,7 @@ def _alive(process: psutil.Process) -> bool:
         return False
 
 
-def _left(
+def _remaining(
     known: set[psutil.Process], directories: Collection[Path]
 ) -> set[psutil.Process]:
     """Return the remaining processes, and keep them in ``known``.
@@ -252,10 +275,10 @@ def _wait_for_an_exit(
             return
 
 
-def _ask(
-    processes: Collection[psutil.Process], ask: Callable[[psutil.Process], None]
+def _signal(
+    processes: Collection[psutil.Process], send_signal: Callable[[psutil.Process], None]
 ) -> None:
     for process in processes:
         # A process that must not be signalled stays in the list, and is reported.
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            ask(process)
+            send_signal(process)

@@ -65,17 +65,19 @@ class Program:
         """
         try:
             async with asyncio.timeout(limit_seconds):
-                while (answered := await answer()) is None:
+                value = await answer()
+                while value is None:
                     if self.process.returncode is not None:
                         raise EndedError(
                             f"{self.title} exited during startup with {await self.ended()}"
                         )
                     await asyncio.sleep(_READY_POLL_SECONDS)
+                    value = await answer()
+                return value
         except TimeoutError as error:
             raise ControllerError(
                 f"{self.title} was not ready within {limit_seconds:g} s{self._last_output()}"
             ) from error
-        return answered
 
     async def exited(self) -> None:
         """Wait until the program exits."""
@@ -91,13 +93,17 @@ class Program:
 
     async def closed(self) -> None:
         """Release this process's resources for the program, which has exited."""
-        if (await asyncio.wait({self.task}, timeout=_DRAIN_SECONDS))[0]:
+        await asyncio.wait({self.task}, timeout=_DRAIN_SECONDS)
+        # Otherwise a child holds its output open, for whose end this would wait, too.
+        if self.task.done():
             await self.process.wait()
         self.task.cancel()
 
     def _last_output(self) -> str:
+        if not self.output.tail:
+            return ""
         # On lines of their own: a client shows the first one, and keeps the others in a file.
-        return f"\nThe end of its log:\n{self.output.tail}" if self.output.tail else ""
+        return f"\nThe end of its log:\n{self.output.tail}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,16 +35,34 @@ _CI: Final = (
 )
 
 PIP: Final = (
-    *("-m", "pip", "install", "--target", ".", "--no-deps", "--only-binary", ":all:"),
-    *("--quiet", "--no-input", "--disable-pip-version-check"),
-    *("--require-hashes", "--requirement", "requirements.txt"),
+    "-m",
+    "pip",
+    "install",
+    "--target",
+    ".",
+    "--no-deps",
+    "--only-binary",
+    ":all:",
+    "--quiet",
+    "--no-input",
+    "--disable-pip-version-check",
+    "--require-hashes",
+    "--requirement",
+    "requirements.txt",
 )
 """Arguments of Python that install the package that ``requirements.txt`` in the current directory pins by hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Supported versions of Node.js: as text, the minimum minors of some majors, and the major from which all fit."""
+    """Supported versions of Node.js.
+
+    Attributes:
+        program: The program that needs them.
+        text: The versions as its manifest says them.
+        minors: The minimum minor versions of some major ones.
+        all_from: The major version from which all are supported.
+    """
 
     program: str
     text: str
@@ -54,7 +72,9 @@ class Requirement:
     def fits(self, version: str) -> bool:
         """Return whether the program supports a version of Node.js."""
         major, minor = nodejs.major_and_minor(version)
-        return major >= self.all_from or minor >= self.minors.get(major, minor + 1)
+        if major >= self.all_from:
+            return True
+        return major in self.minors and minor >= self.minors[major]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +87,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """An npm project of this package; ``package`` is the main dependency, ``script`` starts it.
+    """An npm project of this package.
 
-    ``installer`` is a script of the project that installs it: Node.js runs it with the npm command as its arguments.
+    Attributes:
+        name: The name of its directory.
+        package: The main dependency.
+        script: Starts the main dependency.
+        node: The supported versions of Node.js.
+        installer: A script of the project that installs it: Node.js runs it with the npm command as its arguments.
     """
 
     name: str
@@ -81,11 +106,9 @@ class Project:
     @property
     def files(self) -> tuple[Path, ...]:
         """The manifest, the lock file and the installer."""
-        names = (
-            "package.json",
-            "package-lock.json",
-            *([self.installer] if self.installer else []),
-        )
+        names = ["package.json", "package-lock.json"]
+        if self.installer:
+            names.append(self.installer)
         return tuple(_PROJECTS / self.name / name for name in names)
 
     def directory(self, cache_dir: Path) -> Path:
@@ -95,9 +118,8 @@ class Project:
     @property
     def version(self) -> str:
         """The pinned version of the program."""
-        version: str = json.loads(self.files[0].read_text())["dependencies"][
-            self.package
-        ]
+        manifest = json.loads(self.files[0].read_text())
+        version: str = manifest["dependencies"][self.package]
         return version
 
     @property
@@ -197,7 +219,8 @@ class Toolbox:
 
 def digest(files: Iterable[Path]) -> str:
     """Return eight characters that change with the content of any of the files."""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+    content = b"".join(file.read_bytes() for file in files)
+    return hashlib.sha256(content).hexdigest()[:8]
 
 
 async def prepare(
@@ -302,11 +325,12 @@ async def inspect(
 
 
 def _npm(executable: Path, environ: Mapping[str, str]) -> tuple[str | Path, ...]:
-    for place in SYSTEM.places.npm:
-        script = Path(os.path.normpath(executable.parent / place))
+    for location in SYSTEM.places.npm:
+        script = Path(os.path.normpath(executable.parent / location))
         if script.is_file():
             return (executable, script)
 
-    if found := shutil.which("npm", path=environ.get("PATH", "")):
-        return (found,)
-    raise ConfigError(f"{executable} has no npm next to it, and none is on PATH")
+    npm = shutil.which("npm", path=environ.get("PATH", ""))
+    if npm is None:
+        raise ConfigError(f"{executable} has no npm next to it, and none is on PATH")
+    return (npm,)
