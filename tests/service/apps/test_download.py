@@ -15,7 +15,7 @@ from pytest_device.service.apps.download import Bounds, PageError, download, sho
 from pytest_device.service.logs import logging_to
 from tests.service.apps.web import Answer, web
 
-BOUNDS = Bounds(most_bytes=100_000, seconds=120, silence_seconds=120)
+BOUNDS = Bounds(max_bytes=100_000, seconds=120, silence_seconds=120)
 ARCHIVE = b"PK\x03\x04 and so on"
 
 
@@ -62,7 +62,7 @@ def test_its_size_and_checksum_are_reported_and_its_signature_is_not(
         {"/app.zip?sig=abcdefgh": Answer(ARCHIVE * 100_000)},
         "/app.zip?sig=abcdefgh",
         notes=notes,
-        bounds=replace(BOUNDS, most_bytes=10_000_000),
+        bounds=replace(BOUNDS, max_bytes=10_000_000),
     )
 
     (note,) = notes
@@ -161,7 +161,7 @@ def test_a_silent_server_times_out(tmp_path: Path) -> None:
 
 def test_a_slow_server_eventually_times_out(tmp_path: Path) -> None:
     said = refused(
-        tmp_path, Answer(endless=b"PK"), replace(BOUNDS, seconds=1, most_bytes=10**12)
+        tmp_path, Answer(endless=b"PK"), replace(BOUNDS, seconds=1, max_bytes=10**12)
     )
 
     assert "timed out after 1 s" in said

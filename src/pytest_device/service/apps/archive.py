@@ -26,8 +26,13 @@ _TAR_NOTES: Final = 4096
 class Limits:
     """Limits for an archive's content and for the time to unpack it.
 
-    ``files`` includes directories. ``ratio`` is the maximum ratio of unpacked to packed size, applied above
-    ``free_bytes``.
+    Attributes:
+        total_bytes: The maximum size of the unpacked content.
+        files: The maximum number of files and directories.
+        depth: The maximum number of directories on a path.
+        ratio: The maximum ratio of unpacked to packed size.
+        free_bytes: The size up to which any ratio is accepted.
+        seconds: The maximum time.
     """
 
     total_bytes: int = 2 * 1024**3
@@ -47,13 +52,13 @@ def unpack(
     archive. Raises ArchiveError with the reason, and leaves the files written so far to the caller.
     """
     by_ratio = max(limits.free_bytes, limits.ratio * archive.stat().st_size)
-    writing = _Writing(directory, limits, min(by_ratio, limits.total_bytes), ended)
-    most_bytes = writing.most_bytes + _TAR_NOTES * limits.files
+    max_bytes = min(by_ratio, limits.total_bytes)
+    writing = _Writing(directory, limits, max_bytes, ended)
 
     with reading():
-        for entry in entries(archive, most_bytes=most_bytes, ended=ended):
+        max_tar_bytes = max_bytes + _TAR_NOTES * limits.files
+        for entry in entries(archive, max_bytes=max_tar_bytes, ended=ended):
             writing.add(entry)
-
         writing.link()
 
 
@@ -64,10 +69,10 @@ class _Writing:
         self,
         directory: Path,
         limits: Limits,
-        most_bytes: int,
+        max_bytes: int,
         ended: Callable[[], bool],
     ) -> None:
-        self.most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._directory = directory
         self._limits = limits
         self._ended = ended
@@ -103,12 +108,11 @@ class _Writing:
         for path, target in self._links:
             path.symlink_to(target)
 
+        # Once all exist: a link may lead to another one.
         root = os.path.realpath(self._directory)
         for path, target in self._links:
-            if (
-                not Path(os.path.realpath(path)).is_relative_to(root)
-                or not path.exists()
-            ):
+            real_path = Path(os.path.realpath(path))
+            if not real_path.is_relative_to(root) or not path.exists():
                 raise ArchiveError(
                     f"has a link {shown(path.name)} to a target outside of it: {shown(target)}"
                 )
@@ -126,14 +130,13 @@ class _Writing:
         return path
 
     def _make(self, directory: Path) -> None:
-        new = [directory, *directory.parents]
-        for path in reversed(
-            new[
-                : next(
-                    index for index, path in enumerate(new) if path in self._directories
-                )
-            ]
-        ):
+        """Create a directory with its missing parents; each counts as a name."""
+        missing: list[Path] = []
+        while directory not in self._directories:
+            missing.append(directory)
+            directory = directory.parent
+
+        for path in reversed(missing):
             self._count_name()
             path.mkdir(mode=0o700)
             self._directories.add(path)
@@ -141,13 +144,10 @@ class _Writing:
     def _write(self, path: Path, entry: Entry, stream: IO[bytes]) -> None:
         self._make(path.parent)
         mode = 0o700 if entry.executable else 0o600
-
+        # O_BINARY exists on Windows only, where line ends would be translated without it.
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
         try:
-            descriptor = os.open(
-                path,
-                os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0),
-                mode,
-            )
+            descriptor = os.open(path, flags, mode)
         except FileExistsError:
             raise ArchiveError(f"has {shown(entry.name)} twice") from None
 
@@ -158,8 +158,8 @@ class _Writing:
 
     def _count(self, size: int) -> None:
         self._bytes += size
-        if self._bytes > self.most_bytes:
-            raise too_large(self.most_bytes)
+        if self._bytes > self._max_bytes:
+            raise too_large(self._max_bytes)
 
         check_needed(self._ended)
 

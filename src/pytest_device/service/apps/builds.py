@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, cast
-from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
+from pytest_device.redact import is_http_url
 from pytest_device.service.rules import is_uuid
 from pytest_device.spec import Platform
 
@@ -23,7 +23,7 @@ CLIENTS: Final = "development-clients.json"
 CURRENT: Final = "current"
 
 _KEYS: Final = ("archive", "webUrl", "platform", "applicationId", "scheme")
-_NAMED: Final = 5
+_MAX_LISTED: Final = 5
 """Maximum number of builds in a message."""
 
 
@@ -31,9 +31,11 @@ _NAMED: Final = 5
 class App:
     """An app on this machine, or a web app that is hosted elsewhere: either ``path`` or ``url`` is set.
 
-    ``path`` is an .apk, an .app directory, or the directory of a web build with its ``index.html``.
-    ``application_id`` is the package name or bundle identifier, None if only the device knows it.
-    ``scheme`` is that of its deep links, None if it is unknown.
+    Attributes:
+        path: An .apk, an .app directory, or the directory of a web build with its ``index.html``.
+        url: The URL of a web app.
+        application_id: The package name or bundle identifier, None if only the device knows it.
+        scheme: The scheme of its deep links, None if it is unknown.
     """
 
     path: Path | None = None
@@ -53,36 +55,29 @@ class Builds:
 
     def build(self, build_id: str, platform: Platform) -> App:
         """Return a build for a platform: an archive or directory, or a web app that is hosted elsewhere."""
-        found = self._directory(f"buildId {build_id}") / build_id.lower()
-        if not found.is_dir():
+        directory = self._directory(f"buildId {build_id}") / build_id.lower()
+        if not directory.is_dir():
             raise ControllerError(
-                f"buildId {build_id}: no such build in {self.directory}; {self._known()}"
+                f"buildId {build_id}: no such build in {self.directory}; {self._existing()}"
             )
 
-        return _build(found / METADATA, platform)
+        return _build(directory / METADATA, platform)
 
     def client(self, platform: Platform, sdk_version: str | None) -> str:
         """Return the development client for an SDK version, or the current one: a build's UUID or a URL."""
         path = self._directory("vendorGo") / CLIENTS
         if not path.is_file():
-            example = json.dumps(
-                {
-                    platform: {
-                        CURRENT: "55",
-                        "55": "UUID of a build, or the URL of an archive",
-                    }
-                }
-            )
+            of_platform = {
+                CURRENT: "55",
+                "55": "UUID of a build, or the URL of an archive",
+            }
+            example = json.dumps({platform: of_platform})
             raise ControllerError(
                 f"vendorGo: no development clients are listed: write {path}, for example {example}"
             )
 
-        return _client(
-            path,
-            _texts(_object(path).get(platform, {}), f"{path}: {platform}"),
-            platform,
-            sdk_version,
-        )
+        versions = _texts(_object(path).get(platform, {}), f"{path}: {platform}")
+        return _client(path, versions, platform, sdk_version)
 
     def client_url(self, platform: Platform, sdk_version: str | None) -> str | None:
         """Return the URL of a development client's archive, a ``file`` URL for a build in the directory.
@@ -97,43 +92,42 @@ class Builds:
 
         return build.path.absolute().as_uri() if build.path else build.url
 
-    def _directory(self, asked: str) -> Path:
+    def _directory(self, option: str) -> Path:
+        """Return the directory of builds; errors begin with the option of the request that needs it."""
         if self.directory is None:
             raise ControllerError(
-                f"{asked}: the local service has no directory of builds. Set one with pytest --device-builds-dir, "
+                f"{option}: the local service has no directory of builds. Set one with pytest --device-builds-dir, "
                 "pytest-device serve --builds-dir, or DEVICE_BUILDS_DIR for both"
             )
         if not self.directory.is_dir():
             raise ControllerError(
-                f"{asked}: the directory of builds, {self.directory}, does not exist"
+                f"{option}: the directory of builds, {self.directory}, does not exist"
             )
 
         return self.directory
 
-    def _known(self) -> str:
-        names = (
-            sorted(path.parent.name for path in self.directory.glob(f"*/{METADATA}"))
-            if self.directory
-            else []
-        )
-        return (
-            f"its builds are {_listed(names)}"
-            if names
-            else f"it has no build with a {METADATA}"
-        )
+    def _existing(self) -> str:
+        names: list[str] = []
+        if self.directory:
+            metadata = self.directory.glob(f"*/{METADATA}")
+            names = sorted(path.parent.name for path in metadata)
+        if not names:
+            return f"it has no build with a {METADATA}"
+        return f"its builds are {_listed(names)}"
 
 
 def _build(path: Path, platform: Platform) -> App:
     fields = _texts(_object(path), str(path))
-    if unknown := fields.keys() - set(_KEYS):
+    unknown = fields.keys() - set(_KEYS)
+    if unknown:
         raise ControllerError(
             f"{path}: unknown key {min(unknown)!r}: the keys are {', '.join(_KEYS)}"
         )
 
     if fields.get("platform", platform) != platform:
-        wanted = " or ".join(Platform)
+        platforms = " or ".join(Platform)
         raise ControllerError(
-            f"{path}: this build is for {fields['platform']!r}, not {platform} (platform is {wanted})"
+            f"{path}: this build is for {fields['platform']!r}, not {platform} (platform is {platforms})"
         )
 
     if ("archive" in fields) == ("webUrl" in fields):
@@ -142,7 +136,7 @@ def _build(path: Path, platform: Platform) -> App:
         )
 
     archive, url = fields.get("archive"), fields.get("webUrl")
-    if url and not _is_web_url(url):
+    if url and not is_http_url(url):
         raise ControllerError(
             f"{path}: webUrl must be the http:// or https:// URL of a web app"
         )
@@ -162,32 +156,33 @@ def _beside(path: Path, archive: str) -> Path:
             f"{path}: archive {archive!r} must be the name of a file or directory next to {METADATA}"
         )
 
-    found = path.parent / name
-    if not found.exists():
+    archive_path = path.parent / name
+    if not archive_path.exists():
         raise ControllerError(
             f"{path}: archive {archive!r} does not exist: put it next to {METADATA}"
         )
 
-    return found
+    return archive_path
 
 
 def _client(
     path: Path, versions: Mapping[str, str], platform: Platform, sdk_version: str | None
 ) -> str:
-    version = sdk_version or versions.get(CURRENT)
-    known = sorted(versions.keys() - {CURRENT})
+    clients = {name: client for name, client in versions.items() if name != CURRENT}
+    existing = _listed(sorted(clients))
 
+    version = sdk_version or versions.get(CURRENT)
     if version is None:
         raise ControllerError(
-            f"vendorGo: {path} has no {CURRENT!r} version for {platform}; it has {_listed(known)}"
+            f"vendorGo: {path} has no {CURRENT!r} version for {platform}; it has {existing}"
         )
 
-    client = versions.get(version) if version != CURRENT else None
+    client = clients.get(version)
     if client is None:
         raise ControllerError(
-            f"sdkVersion {version}: {path} has no such version for {platform}; it has {_listed(known)}"
+            f"sdkVersion {version}: {path} has no such version for {platform}; it has {existing}"
         )
-    if not is_uuid(client) and not _is_web_url(client):
+    if not is_uuid(client) and not is_http_url(client):
         raise ControllerError(
             f"{path}: {platform} {version} must be the UUID of a build or an http(s) URL"
         )
@@ -222,16 +217,7 @@ def _texts(fields: object, where: str) -> Mapping[str, str]:
     return cast("dict[str, str]", fields)
 
 
-def _is_web_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return False
-
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
-
-
 def _listed(names: Collection[str]) -> str:
-    more = len(names) - _NAMED
-    listed = ", ".join(list(names)[:_NAMED]) or "none"
-    return f"{listed} and {more} more" if more > 0 else listed
+    listed = ", ".join(list(names)[:_MAX_LISTED]) or "none"
+    others = len(names) - _MAX_LISTED
+    return f"{listed} and {others} more" if others > 0 else listed

@@ -115,9 +115,9 @@ def _is_apk(path: Path, title: str) -> bool:
         )
 
     names = names_at_top(path) if form == "zip" else frozenset[str]()
-    for name, found in _OF_OTHERS.items():
+    for name, description in _OF_OTHERS.items():
         if name in names:
-            raise ControllerError(f"{title} is {found}")
+            raise ControllerError(f"{title} is {description}")
 
     return _APK_SIGN in names
 
@@ -136,25 +136,26 @@ def _beginning(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(32)
 
-    return (
-        f"it starts with {head.decode(errors='replace')!a}" if head else "it is empty"
-    )
+    if not head:
+        return "it is empty"
+    return f"it starts with {head.decode(errors='replace')!a}"
 
 
 def _in_directory(directory: Path, title: str, need: Need, stem: str) -> App:
-    if found := _simulator_build(directory):
-        return _fitting(App(path=found), Form.SIMULATOR_BUILD, title, need)
-    if found := _web_build(directory):
-        return _fitting(
-            App(path=found, application_id=_named_by_manifest(found) or stem),
-            Form.WEB_BUILD,
-            title,
-            need,
-        )
+    """Return the app in a directory; ``stem`` is the ID of a web app whose manifest has none."""
+    simulator_build = _simulator_build(directory)
+    if simulator_build is not None:
+        return _fitting(App(path=simulator_build), Form.SIMULATOR_BUILD, title, need)
 
-    wanted = need.what.partition(": ")[2]
+    web_build = _web_build(directory)
+    if web_build is not None:
+        application_id = _named_by_manifest(web_build) or stem
+        app = App(path=web_build, application_id=application_id)
+        return _fitting(app, Form.WEB_BUILD, title, need)
+
+    fix = need.what.partition(": ")[2]
     raise ControllerError(
-        f"{title} has no app: neither an .app directory nor an {INDEX} at its top level; {wanted}"
+        f"{title} has no app: neither an .app directory nor an {INDEX} at its top level; {fix}"
     )
 
 
@@ -167,26 +168,32 @@ def _fitting(app: App, form: Form, title: str, need: Need) -> App:
 
 
 def _simulator_build(directory: Path) -> Path | None:
-    tops = _tops(directory)
-    inner = _tops(tops[0]) if len(tops) == 1 and tops[0].is_dir() else []
-    found = [
+    """Return the only .app directory at the top level, or below a single directory there."""
+    top_level = _visible_in(directory)
+    inner = (
+        _visible_in(top_level[0])
+        if len(top_level) == 1 and top_level[0].is_dir()
+        else []
+    )
+    apps = [
         path
-        for path in (directory, *tops, *inner)
+        for path in (directory, *top_level, *inner)
         if path.suffix == ".app" and (path / "Info.plist").is_file()
     ]
-
-    return found[0] if len(found) == 1 else None
+    return apps[0] if len(apps) == 1 else None
 
 
 def _web_build(directory: Path) -> Path | None:
-    tops = _tops(directory)
-    candidates = [directory, *(tops if len(tops) == 1 else ())]
-    return next(
-        (candidate for candidate in candidates if (candidate / INDEX).is_file()), None
-    )
+    """Return the directory with an index, which may be a single one at the top level."""
+    top_level = _visible_in(directory)
+    if (directory / INDEX).is_file():
+        return directory
+    if len(top_level) == 1 and (top_level[0] / INDEX).is_file():
+        return top_level[0]
+    return None
 
 
-def _tops(directory: Path) -> list[Path]:
+def _visible_in(directory: Path) -> list[Path]:
     return [
         path
         for path in directory.iterdir()
@@ -196,7 +203,8 @@ def _tops(directory: Path) -> list[Path]:
 
 def _named_by_manifest(directory: Path) -> str | None:
     """Return the ID, or else the name, from a web app's manifest, None without a readable one."""
-    for path in (directory / name for name in _MANIFESTS):
+    for name in _MANIFESTS:
+        path = directory / name
         if path.is_file() and path.stat().st_size <= _MANIFEST_BYTES:
             return _name_in(path.read_bytes())
 
@@ -209,18 +217,21 @@ def _name_in(manifest: bytes) -> str | None:
     except (ValueError, RecursionError):  # browsers ignore an invalid manifest, too
         return None
 
-    named = cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
-    names = (named.get(key) for key in ("id", "name"))
-    return next(
-        (
-            name.strip("/ ")
-            for name in names
-            if isinstance(name, str) and name.strip("/ ")
-        ),
-        None,
-    )
+    if not isinstance(fields, dict):
+        return None
+
+    for key in ("id", "name"):
+        value = cast("dict[str, object]", fields).get(key)
+        name = value.strip("/ ") if isinstance(value, str) else ""
+        if name:
+            return name
+    return None
 
 
 def _stem(name: str) -> str:
-    suffix = next((suffix for suffix in _SUFFIXES if name.lower().endswith(suffix)), "")
-    return name[: len(name) - len(suffix)] or "app"
+    """Return a file name without the suffix of an archive."""
+    for suffix in _SUFFIXES:
+        if name.lower().endswith(suffix):
+            name = name[: -len(suffix)]
+            break
+    return name or "app"

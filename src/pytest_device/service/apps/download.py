@@ -31,7 +31,7 @@ _PAGES: Final = ("text/html", "application/xhtml+xml")
 class Bounds:
     """The limits of a download: its size, its duration, and its longest pause without data."""
 
-    most_bytes: int = 512 * 1024**2
+    max_bytes: int = 512 * 1024**2
     seconds: float = 300.0
     silence_seconds: float = 30.0
 
@@ -101,34 +101,37 @@ async def _reply(url: str, bounds: Bounds) -> AsyncGenerator[httpx.Response]:
 
 
 def _check(reply: httpx.Response, bounds: Bounds) -> None:
-    where = shown(str(reply.url))
+    url = shown(str(reply.url))  # after redirects
     if reply.status_code != _OK:
         raise ControllerError(
-            f"{where} returned {reply.status_code} {reply.reason_phrase} (expected an archive)"
+            f"{url} returned {reply.status_code} {reply.reason_phrase} (expected an archive)"
         )
 
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in _PAGES:
+    content_type = reply.headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type in _PAGES:
         raise PageError(
-            f"{where} is a web page ({kind}), not an archive: probably a login or download page"
+            f"{url} is a web page ({media_type}), not an archive: probably a login or download page"
         )
-    if int(_length(reply)) > bounds.most_bytes:
-        raise _too_large(where, bounds)
+
+    # Before anything is downloaded; a server may also announce nothing, or less than it sends.
+    if _announced_bytes(reply) > bounds.max_bytes:
+        raise _too_large(url, bounds)
 
 
-def _length(reply: httpx.Response) -> str:
+def _announced_bytes(reply: httpx.Response) -> int:
     length: str = reply.headers.get("content-length", "")
-    return length if length.isascii() and length.isdigit() else "0"
+    return int(length) if length.isascii() and length.isdigit() else 0
 
 
-def _too_large(where: str, bounds: Bounds) -> ControllerError:
+def _too_large(url: str, bounds: Bounds) -> ControllerError:
     return ControllerError(
-        f"{where} is larger than the limit of {bounds.most_bytes / _MEGABYTE:.0f} MB"
+        f"{url} is larger than the limit of {bounds.max_bytes / _MEGABYTE:.0f} MB"
     )
 
 
 async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int, str]:
-    limit = BodyLimit(bounds.most_bytes)
+    limit = BodyLimit(bounds.max_bytes)
     digest = hashlib.sha256()
 
     with path.open("xb") as file:

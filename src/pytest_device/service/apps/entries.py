@@ -81,12 +81,9 @@ def form_of(archive: Path) -> Form | None:
 
     if head.startswith(_ZIP_MAGIC):
         return "zip"
-
-    return (
-        "tar"
-        if head.startswith(_GZIP_MAGIC) or head[_TAR_MAGIC_AT] == _TAR_MAGIC
-        else None
-    )
+    if head.startswith(_GZIP_MAGIC) or head[_TAR_MAGIC_AT] == _TAR_MAGIC:
+        return "tar"
+    return None
 
 
 def names_at_top(archive: Path) -> frozenset[str]:
@@ -96,25 +93,20 @@ def names_at_top(archive: Path) -> frozenset[str]:
         archive.open("rb") as file,
         zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents,
     ):
-        return frozenset(
-            parts[0]
-            for name in contents.namelist()
-            if (parts := PurePosixPath(name).parts)
-        )
+        paths = [PurePosixPath(name) for name in contents.namelist()]
+        return frozenset(path.parts[0] for path in paths if path.parts)
 
 
 def entries(
-    archive: Path, *, most_bytes: int, ended: Callable[[], bool]
+    archive: Path, *, max_bytes: int, ended: Callable[[], bool]
 ) -> Iterator[Entry]:
     """Yield the entries of a zip or tar; each stream is valid until the next entry.
 
-    Raises ArchiveError, also for a tar of more than ``most_bytes`` and soon after ``ended`` returns True.
+    Raises ArchiveError, also for a tar of more than ``max_bytes`` and soon after ``ended`` returns True.
     """
-    return (
-        _zip_entries(archive)
-        if form_of(archive) == "zip"
-        else _tar_entries(archive, most_bytes, ended)
-    )
+    if form_of(archive) == "zip":
+        return _zip_entries(archive)
+    return _tar_entries(archive, max_bytes, ended)
 
 
 @contextmanager
@@ -135,10 +127,10 @@ def check_needed(ended: Callable[[], bool]) -> None:
         raise ArchiveError("is no longer needed")
 
 
-def too_large(most_bytes: int) -> ArchiveError:
+def too_large(max_bytes: int) -> ArchiveError:
     """Return the error for an archive whose content is too large."""
     return ArchiveError(
-        f"unpacks to more than {most_bytes} bytes, the limit for its size"
+        f"unpacks to more than {max_bytes} bytes, the limit for its size"
     )
 
 
@@ -156,9 +148,9 @@ class _Bounded(io.RawIOBase):
         self._at_once = at_once
 
     def read(self, size: int = -1) -> bytes:
-        data = self._file.read(
-            self._at_once + 1 if size < 0 else min(size, self._at_once + 1)
-        )
+        # One byte more than the limit shows that there is more.
+        limit = self._at_once + 1
+        data = self._file.read(limit if size < 0 else min(size, limit))
         if len(data) > self._at_once:
             raise ArchiveError(f"has more than {self._at_once} bytes of metadata")
 
@@ -180,11 +172,11 @@ class _Forward(_Bounded):
     def __init__(
         self,
         file: IO[bytes] | gzip.GzipFile,
-        most_bytes: int,
+        max_bytes: int,
         ended: Callable[[], bool],
     ) -> None:
         super().__init__(file, _TAR_AT_ONCE)
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._ended = ended
 
     def read(self, size: int = -1) -> bytes:
@@ -197,8 +189,8 @@ class _Forward(_Bounded):
             return position
         if whence != os.SEEK_SET or offset < position:
             raise ArchiveError("is corrupt: it refers back to an earlier position")
-        if offset > self._most_bytes:
-            raise too_large(self._most_bytes)
+        if offset > self._max_bytes:
+            raise too_large(self._max_bytes)
 
         return super().seek(offset, whence)
 
@@ -235,21 +227,21 @@ def _zip_entry(info: zipfile.ZipInfo, stream: IO[bytes]) -> Entry:
 
 
 def _tar_entries(
-    archive: Path, most_bytes: int, ended: Callable[[], bool]
+    archive: Path, max_bytes: int, ended: Callable[[], bool]
 ) -> Iterator[Entry]:
     with (
         archive.open("rb") as file,
         _unzipped(file) as data,
-        tarfile.open(fileobj=_Forward(data, most_bytes, ended), mode="r:") as contents,
+        tarfile.open(fileobj=_Forward(data, max_bytes, ended), mode="r:") as contents,
     ):
         for member in contents:
             yield _tar_entry(contents, member)
 
 
 def _unzipped(file: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
-    packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    is_packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     file.seek(0)
-    return gzip.GzipFile(fileobj=file) if packed else file
+    return gzip.GzipFile(fileobj=file) if is_packed else file
 
 
 def _tar_entry(contents: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:

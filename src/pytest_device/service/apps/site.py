@@ -55,13 +55,12 @@ async def serving(directory: Path) -> AsyncGenerator[str]:
             grace_seconds=GRACE_SECONDS,
         )
         # The socket's backlog holds earlier connections.
-        answering = asyncio.create_task(server.serve([listener]))
-
+        running = asyncio.create_task(server.serve([listener]))
         try:
             yield f"http://{_HOST}:{listener.getsockname()[1]}"
         finally:
             server.stop()
-            await answering
+            await running
 
 
 class _Site(StaticFiles):
@@ -69,7 +68,7 @@ class _Site(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         for candidate in _candidates(path):
-            response = await self._found(candidate, scope)
+            response = await self._response_for(candidate, scope)
             if response is not None:
                 response.headers.update(_FRESH)
                 return response
@@ -78,21 +77,19 @@ class _Site(StaticFiles):
             "no such file in this web build\n", _NOT_FOUND, headers=_FRESH
         )
 
-    async def _found(self, path: str, scope: Scope) -> Response | None:
+    async def _response_for(self, path: str, scope: Scope) -> Response | None:
+        """Return the response for a path, None if there is no such file."""
         try:
             response = await super().get_response(path, scope)
         except HTTPException as error:
             if error.status_code == _NOT_FOUND:
                 return None
 
-            headers = (
-                {"Allow": "GET, HEAD"}
-                if error.status_code == _METHOD_NOT_ALLOWED
-                else None
-            )
-            return PlainTextResponse(
-                f"{error.detail}\n", error.status_code, headers=headers
-            )
+            text = f"{error.detail}\n"
+            headers: dict[str, str] = {}
+            if error.status_code == _METHOD_NOT_ALLOWED:
+                headers["Allow"] = "GET, HEAD"
+            return PlainTextResponse(text, error.status_code, headers=headers)
 
         return None if response.status_code == _NOT_FOUND else response
 
@@ -104,9 +101,9 @@ class _Site(StaticFiles):
         status_code: int = 200,
     ) -> Response:
         response = super().file_response(full_path, stat_result, scope, status_code)
-        known = _TYPES.get(PurePosixPath(full_path).suffix.lower())
-        if known and isinstance(response, FileResponse):
-            response.headers["Content-Type"] = known
+        media_type = _TYPES.get(PurePosixPath(full_path).suffix.lower())
+        if media_type and isinstance(response, FileResponse):
+            response.headers["Content-Type"] = media_type
 
         return response
 
@@ -115,7 +112,9 @@ def _candidates(path: str) -> tuple[str, ...]:
     """Return the paths to try: the file, the route's page in an exported site, the index page."""
     if "\0" in path:
         return ()
-    return (path,) if PurePosixPath(path).suffix else (path, f"{path}.html", INDEX)
+
+    is_file = PurePosixPath(path).suffix != ""
+    return (path,) if is_file else (path, f"{path}.html", INDEX)
 
 
 def _foreign(_host: str) -> Response:

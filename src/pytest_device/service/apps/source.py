@@ -21,9 +21,15 @@ from pytest_device.spec import Platform, SessionType
 class Sources:
     """The sources of apps for one session.
 
-    Apps are downloaded and unpacked to ``directory``, which belongs to the session. ``kind`` is the kind of its device.
-    ``note`` reports downloads. Every method raises ControllerError, with the reason for the session page but without
-    secrets in URLs.
+    Every method raises ControllerError, with the reason for the session page but without secrets in URLs.
+
+    Attributes:
+        directory: The directory of the session that apps are downloaded and unpacked to.
+        kind: The kind of the session's device.
+        builds: The builds that the session may name.
+        note: Called with a line for each download.
+        bounds: The limits of a download.
+        limits: The limits of an archive.
     """
 
     directory: Path
@@ -42,44 +48,40 @@ class Sources:
             case {"buildId": str(build_id)}:
                 return await self._built(build_id, platform)
             case {"applicationArchiveUrl": str(url)}:
-                return await self._fetched(url)
+                return await self._downloaded(url)
             case {"vendorGo": True}:
                 client = self.builds.client(platform, request.get("sdkVersion"))
-                return await (
-                    self._built(client, platform)
-                    if is_uuid(client)
-                    else self._fetched(client)
-                )
+                if is_uuid(client):
+                    return await self._built(client, platform)
+                return await self._downloaded(client)
             case _:
                 return None
 
-    async def at(self, where: str) -> App:
-        """Return the app at a path or URL; the URL may also be a running web app."""
-        if not where.lower().startswith(("http://", "https://")):
-            return await self._read(Path(where), where)
+    async def at(self, path_or_url: str) -> App:
+        """Return the app at a path or URL; the URL may also be that of a running web app."""
+        if not path_or_url.lower().startswith(("http://", "https://")):
+            return await self._read(Path(path_or_url), path_or_url)
 
         try:
-            return await self._fetched(where)
+            return await self._downloaded(path_or_url)
         except PageError:
-            return self._served(where)
+            return self._served(path_or_url)
 
     async def _built(self, build_id: str, platform: Platform) -> App:
         build = self.builds.build(build_id, platform)
-        title = f"build {build_id}"
-        app = (
-            self._served(build.url)
-            if build.url
-            else await self._read(build.path or Path(), title)
-        )
-        # The build's metadata take precedence.
-        named, scheme = (
-            build.application_id or app.application_id,
-            build.scheme or app.scheme,
+        if build.url:
+            app = self._served(build.url)
+        else:
+            app = await self._read(build.path or Path(), f"build {build_id}")
+
+        # What its metadata say takes precedence over what the app itself says.
+        return replace(
+            app,
+            application_id=build.application_id or app.application_id,
+            scheme=build.scheme or app.scheme,
         )
 
-        return replace(app, application_id=named, scheme=scheme)
-
-    async def _fetched(self, url: str) -> App:
+    async def _downloaded(self, url: str) -> App:
         path = await download(url, self.directory, bounds=self.bounds, note=self.note)
         return await self._read(path, shown(url))
 
@@ -99,9 +101,10 @@ class Sources:
             ) from error
 
     def _served(self, url: str) -> App:
-        if self._need().form is not Form.WEB_BUILD:
+        need = self._need()
+        if need.form is not Form.WEB_BUILD:
             raise ControllerError(
-                f"{shown(url)} is a web app, but the local device is {self._need().what}"
+                f"{shown(url)} is a web app, but the local device is {need.what}"
             )
         return App(url=url, application_id=urlsplit(url).netloc.rpartition("@")[2])
 
