@@ -51,7 +51,7 @@ DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """A test's Appium drivers, by device name."""
 STARTS: Final = pytest.StashKey[dict[str, "BreakerPermit"]]()
 """Driver starts that a test has reserved but not made yet."""
-USES: Final = pytest.StashKey[dict[str, "Use"]]()
+ACCESSES: Final = pytest.StashKey[dict[str, "ControllerAccess"]]()
 """A test's access to agent-device or argent, by device name."""
 PROVIDING: Final = pytest.StashKey[DeviceError]()
 """The last error while providing a device or a driver to a test."""
@@ -67,7 +67,7 @@ _HISTORY: Final = pytest.StashKey[History]()
 
 
 @dataclass(slots=True)
-class Use:
+class ControllerAccess:
     """A test's access to one device; ``client`` is None if it only has the variables."""
 
     environment: "ControllerEnvironment"

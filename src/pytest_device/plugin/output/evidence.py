@@ -32,7 +32,7 @@ from pytest_device.plugin.output.recording import (
 )
 from pytest_device.plugin.output.trace import trace_of
 from pytest_device.plugin.output.video import VIDEOS
-from pytest_device.plugin.state import DRIVERS, FAILED, USES
+from pytest_device.plugin.state import ACCESSES, DRIVERS, FAILED
 from pytest_device.redact import shown
 from pytest_device.trace.failure_report import (
     MAX_LOG_LINES,
@@ -415,13 +415,13 @@ class EvidenceTaker:
         if driver is not None:
             yield from self._driver_pieces(name, driver, left, evidence)
 
-        use = item.stash[USES].get(name) if USES in item.stash else None
-        if use is not None:
+        access = item.stash[ACCESSES].get(name) if ACCESSES in item.stash else None
+        if access is not None:
             from pytest_device.controllers.evidence import evidence_on
 
             yield from evidence_on(
                 session,
-                use.environment,
+                access.environment,
                 recorder=device_recorder(item.config, name, session),
                 seconds=left,
                 missing=evidence.miss,

@@ -23,7 +23,7 @@ from pytest_device.plugin.output.artifacts import (
     not_saved,
     root_of,
 )
-from pytest_device.plugin.state import DRIVERS, USES, requirements_of
+from pytest_device.plugin.state import ACCESSES, DRIVERS, requirements_of
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -113,12 +113,12 @@ def _started(item: pytest.Item) -> Mapping[str, Callable[[], bytes]]:
         if _tried(partial(_start_driver, driver)) is not None:
             recordings[name] = partial(_stop_driver, driver)
 
-    uses = item.stash.get(USES, None) or {}
-    for name, use in uses.items():
-        if use.client and _tried(partial(_start_client, use.client)) is not None:
-            recordings[name] = partial(_stop_client, use.client)
+    accesses = item.stash.get(ACCESSES, None) or {}
+    for name, access in accesses.items():
+        if access.client and _tried(partial(_start_client, access.client)) is not None:
+            recordings[name] = partial(_stop_client, access.client)
 
-    clients = {name for name, use in uses.items() if use.client}
+    clients = {name for name, access in accesses.items() if access.client}
     others = set(requirements_of(item)) - clients - set(drivers)
     if others:
         _logger.warning(_NO_CLIENT, ", ".join(filter(None, sorted(others))) or "device")

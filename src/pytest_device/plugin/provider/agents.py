@@ -14,7 +14,7 @@ from pytest_device.controllers.environment import (
     session_name,
 )
 from pytest_device.plugin.output.recording import device_recorder
-from pytest_device.plugin.state import USES, Use, check_type, providing
+from pytest_device.plugin.state import ACCESSES, ControllerAccess, check_type, providing
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
@@ -31,11 +31,11 @@ def variables(
     item: pytest.Item, name: str, session: Session, directories: pytest.TempPathFactory
 ) -> ControllerEnvironment:
     """Return the environment variables of one of a test's devices, the same for each call."""
-    uses = item.stash.setdefault(USES, {})
-    if name not in uses:
+    accesses = item.stash.setdefault(ACCESSES, {})
+    if name not in accesses:
         with providing(item):
-            uses[name] = Use(_environment(item, session, directories))
-    return uses[name].environment
+            accesses[name] = ControllerAccess(_environment(item, session, directories))
+    return accesses[name].environment
 
 
 @contextmanager
@@ -55,7 +55,9 @@ def clients(
             for name, session in sessions.items():
                 client = kind(session, variables(item, name, session, directories))
                 client.recorder = device_recorder(item.config, name, session)
-                made[name] = item.stash[USES][name].client = stack.enter_context(client)
+                opened = stack.enter_context(client)
+                item.stash[ACCESSES][name].client = opened
+                made[name] = opened
 
         yield made
 

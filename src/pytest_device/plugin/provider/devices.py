@@ -36,12 +36,12 @@ from pytest_device.plugin.provider.sign_in import prepare_sign_in
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (
+    ACCESSES,
     DRIVERS,
     FAILED,
     STARTS,
-    USES,
     WAITED,
-    Use,
+    ControllerAccess,
     note_session,
     providing,
     requirements_of,
@@ -406,9 +406,9 @@ class Devices:
         is_repeated: bool,
     ) -> None:
         """Reset the devices that other tests will use if the test used the controller's own tools."""
-        uses = item.stash.setdefault(USES, {})
+        accesses = item.stash.setdefault(ACCESSES, {})
         for name, session in released.items():
-            if name not in uses or session.assignment.is_unusable:
+            if name not in accesses or session.assignment.is_unusable:
                 continue
 
             requirement = session.requirement
@@ -416,10 +416,10 @@ class Devices:
             is_left = (
                 stays_warm or is_repeated or self._needed_at_once(requirement, nextitem)
             )
-            if is_left and not self._cleanup.reset(session.session, uses[name]):
+            if is_left and not self._cleanup.reset(session.session, accesses[name]):
                 self._pool.mark_unusable([session])
 
-        uses.clear()
+        accesses.clear()
 
     def sessions(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""
@@ -646,10 +646,10 @@ class Cleanup:
             except ControllerError as error:
                 _logger.info("could not read the start page of the device: %s", error)
 
-    def reset(self, session: "Session", use: Use) -> bool:
+    def reset(self, session: "Session", access: ControllerAccess) -> bool:
         """Reset a device after a test; False if the next test would not find it clean and available."""
         try:
-            unable = self._reset(session, use)
+            unable = self._reset(session, access)
         except ControllerError as error:
             _logger.warning(
                 "the device could not be reset and is not used for other tests: %s",
@@ -666,7 +666,7 @@ class Cleanup:
 
         return True
 
-    def _reset(self, session: "Session", use: Use) -> str:
+    def _reset(self, session: "Session", access: ControllerAccess) -> str:
         from pytest_device.controllers.agent_device import AgentDevice
         from pytest_device.controllers.argent import Argent
         from pytest_device.controllers.reset import (
@@ -678,11 +678,11 @@ class Cleanup:
         match session.type:
             case SessionType.AGENT_DEVICE:
                 with AgentDevice(
-                    session, use.environment, timeout_seconds=RESET_SECONDS
+                    session, access.environment, timeout_seconds=RESET_SECONDS
                 ) as device:
                     device.apps = set()
-                    if isinstance(use.client, AgentDevice):
-                        device.apps = set(use.client.apps)
+                    if isinstance(access.client, AgentDevice):
+                        device.apps = set(access.client.apps)
 
                     return reset_agent_device(device)
             case SessionType.ARGENT:
