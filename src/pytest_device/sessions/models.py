@@ -104,6 +104,12 @@ def _showable(value: object) -> object:
     return value
 
 
+def _printable(line: str) -> str:
+    """Return a line with single blanks, and ``?`` for what a terminal might obey."""
+    words = " ".join(line.split())
+    return "".join(char if char.isprintable() else "?" for char in words)
+
+
 def _as_written(value: object) -> SessionId:
     return SessionId(str(_text_only(value)))
 
@@ -181,13 +187,13 @@ class Session(BaseModel, frozen=True):
         words = {"type": SessionType, "platform": Platform, "status": Status}[
             str(info.field_name)
         ]
-        return (
-            words(str(value))
-            if value in list(words)
-            else value
-            if value is None
-            else _showable(value)
-        )
+        if value is None:
+            return None
+        if value in list(words):
+            return words(str(value))
+
+        # The service may have words that the document lacks.
+        return _showable(value)
 
     @field_validator("remote_config", mode="before")
     @classmethod
@@ -248,27 +254,24 @@ class Session(BaseModel, frozen=True):
             for name, text in nodes
             if isinstance(text, str) and text.strip()
         ]
-        # Beside codes and the like.
+        # The others are codes and the like.
         for_people = [text for name, text in texts if MESSAGE.search(name)]
-        text = next(iter([*for_people, *(text for _, text in texts)]), "")
-        lines = Redactor().text(text)[:_MAX_EXPLANATION_LENGTH].splitlines()
+        candidates = for_people or [text for _, text in texts]
+        if not candidates:
+            return ""
 
-        return "\n".join(
-            "".join(char if char.isprintable() else "?" for char in line)
-            for line in (" ".join(line.split()) for line in lines)
-        )
+        lines = Redactor().text(candidates[0])[:_MAX_EXPLANATION_LENGTH].splitlines()
+        return "\n".join(map(_printable, lines))
 
     @property
     def device_name(self) -> str:
         """Return the device name from the capabilities, empty if there is none; it may be a placeholder."""
         config = self.remote_config
-        extra = self.model_extra or {}
-        name = (
-            config.capabilities.get("appium:deviceName")
-            if isinstance(config, AppiumConfig)
-            else None
-        )
-        name = name or extra.get("deviceName")
+        name: object = None
+        if isinstance(config, AppiumConfig):
+            name = config.capabilities.get("appium:deviceName")
+        if not name:
+            name = (self.model_extra or {}).get("deviceName")
 
         return name if isinstance(name, str) else ""
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from itertools import repeat
 from typing import Any, Final, cast
 
 from pytest_device.redact import Redactor
@@ -90,11 +89,9 @@ def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
 def _inside(
     key: str, value: dict[str, object] | list[object]
 ) -> Iterator[tuple[str, object]]:
-    return (
-        iter(value.items())
-        if isinstance(value, dict)
-        else zip(repeat(key), value, strict=False)
-    )
+    if isinstance(value, dict):
+        return iter(value.items())
+    return ((key, item) for item in value)
 
 
 def _canonical(session_id: str) -> str:

@@ -130,26 +130,32 @@ def _cells_of(past: Sequence[float]) -> tuple[float, list[_Cell]]:
     """Return the length of the cells, and the cells that follow from past boots."""
     weights = _weights_of(len(past))
     count = 1 / math.fsum(weight**2 for weight in weights)
-    logs = [math.log(past_shares) for past_shares in past]
+    logs = [math.log(seconds) for seconds in past]
+
     middle = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True))
     squares = count * math.fsum(
         weight * (log - middle) ** 2 for weight, log in zip(weights, logs, strict=True)
     )
     squares += _USUAL_SPREAD_BOOTS * _USUAL_SPREAD**2
+
     width = (
         _SMOOTHING
         * count**-0.2
         * math.sqrt(squares / (_USUAL_SPREAD_BOOTS + count - 1))
     )
+    # Beyond three times the width, hardly any boot remains.
     step = math.exp(max(logs) + 3 * width) / _CELLS
     ends = [math.log(step * index) for index in range(1, _CELLS + 1)]
+
     past_lasting = [
         math.fsum(
-            w * _beyond(end, log, width) for w, log in zip(weights, logs, strict=True)
+            weight * _beyond(end, log, width)
+            for weight, log in zip(weights, logs, strict=True)
         )
         for end in ends
     ]
     broad_lasting = [_beyond(end, middle, _BROAD_SPREAD) for end in ends]
+
     trust = count / (count + _BROAD_BOOTS)
     pairs = zip(
         pairwise([1.0, *past_lasting]), pairwise([1.0, *broad_lasting]), strict=True
