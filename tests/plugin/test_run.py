@@ -816,6 +816,33 @@ def test_a_signal_skips_the_wait_for_unfinished_stops(
     assert eventually(lambda: ("stop", 200) in service.requests())
 
 
+def test_without_a_reaper_a_signal_skips_no_stop(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "300")
+    service.add_fault("stop", "reply", status=400, body="{}", times=None)
+    pytester.makepyfile(ONE)
+    run = subprocess.Popen(
+        [sys.executable, "-u", "-m", "pytest", "--device-no-reaper"],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout
+
+    assert any(line.endswith("1 session to stop\n") for line in run.stdout)
+    run.send_signal(signal.SIGINT)
+    refused = service.requests().count(("stop", 400))
+    assert eventually(lambda: service.requests().count(("stop", 400)) > refused)
+    service.reset()
+    output, _ = run.communicate(timeout=120)
+
+    assert run.returncode == pytest.ExitCode.OK
+    assert "1 created, 1 stopped (confirmed)" in output
+
+
 def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

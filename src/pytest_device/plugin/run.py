@@ -447,16 +447,17 @@ class Connection:
             # Ctrl-C reaches a worker twice: from the terminal, and from the coordinator.
             return backend.close(min(seconds, WORKER_STOP_SECONDS))
 
+        hint = " (Ctrl-C to skip)" if self._settings.reaper else ""
         if pending := backend.pending():
             sessions = counted(pending, "session")
             self._terminal.show(
-                f"waiting up to {seconds:.0f} s for {sessions} to stop (Ctrl-C to skip)"
+                f"waiting up to {seconds:.0f} s for {sessions} to stop{hint}"
             )
         elif unanswered := backend.unanswered():
             calls = counted(unanswered, "create call")
             late = backend.late_seconds(seconds)
             self._terminal.show(
-                f"waiting up to {late:.0f} s for the response to {calls} (Ctrl-C to skip)"
+                f"waiting up to {late:.0f} s for the response to {calls}{hint}"
             )
 
         return backend.close(seconds, signals.skips_waits)

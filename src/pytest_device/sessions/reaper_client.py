@@ -540,7 +540,7 @@ class ReaperClient:
 
         Sessions that are not stopped after ``timeout_seconds`` are reported as such; a detached reaper continues. It
         also continues to wait for responses to create calls, which this waits for only briefly. A KeyboardInterrupt ends
-        the wait, too, and so does ``is_skipped``.
+        the wait, too, and so does ``is_skipped`` if a detached reaper continues.
         """
         self._is_ending = True
         self._channel.send(messages.End())
@@ -578,7 +578,10 @@ class ReaperClient:
         late_until = began + self.late_seconds(timeout_seconds)
         until = began + timeout_seconds
 
-        while (now := time.monotonic()) < until and not is_skipped():
+        while (now := time.monotonic()) < until:
+            # Without a reaper, nobody else would stop them.
+            if is_skipped() and self._channel.is_detached:
+                return
             if not self.pending() and (now >= late_until or not self.unanswered()):
                 return
 
