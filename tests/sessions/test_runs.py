@@ -18,6 +18,7 @@ from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.runs import (
     OwnRun,
     PastRun,
+    account_of,
     new_run,
     past_runs,
     time_on_disk,
@@ -166,6 +167,22 @@ def test_a_cleared_run_keeps_its_other_entries(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such permissions")
+def test_tokens_are_told_apart_on_a_file_system_without_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(_source: object, _target: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+
+    first = account_of(tmp_path, "a token")
+
+    assert first
+    assert account_of(tmp_path, "a token") == first
+    assert account_of(tmp_path, "another token") != first
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     before = os.umask(0)
     try:

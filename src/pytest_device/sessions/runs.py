@@ -59,10 +59,14 @@ def _key(state_dir: Path, earlier: bytes = b"") -> bytes:
         file.write(earlier or os.urandom(_KEY_BYTES))
 
     try:
-        with suppress(FileExistsError):
-            os.link(draft, path)
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    except OSError:
+        # The file system has no hard links: of processes that start together, the last one decides.
+        draft.replace(path)
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
 
     return path.read_bytes()
 
