@@ -10,7 +10,7 @@ import pytest
 
 from pytest_device.service.preview import (
     KEEP_SECONDS,
-    SECONDS_BETWEEN,
+    MIN_SECONDS_BETWEEN,
     SHARE,
     Screens,
 )
@@ -331,7 +331,7 @@ def test_screenshots_are_taken_at_a_modest_rate(
     session: ServedSession, clock: FakeClock
 ) -> None:
     pictures = []
-    for seconds in (0, SECONDS_BETWEEN * 0.9, SECONDS_BETWEEN * 0.2):
+    for seconds in (0, MIN_SECONDS_BETWEEN * 0.9, MIN_SECONDS_BETWEEN * 0.2):
         clock.advance(seconds)
         session.get(f"{session.preview}/screen")
         pictures.append(session.device.pictures)

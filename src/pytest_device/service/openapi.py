@@ -1,6 +1,7 @@
 """The OpenAPI document of the REST interface as this service implements it."""
 
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from typing import Any, Final
 
 from pytest_device.service import replies
@@ -22,24 +23,26 @@ _TIMESTAMP: Final[Schema] = TEXT | {
 }
 
 
-def _given(option: str, value: object = None) -> Schema:
-    """Return the schema of a body that has an option, with any value or a given one."""
-    certain = {"properties": {option: {"const": value}}} if value is not None else {}
-    return {"required": [option], **certain}
+def _with(option: str, value: object = None) -> Schema:
+    """Return the schema of a body that has an option, with any value or with this one."""
+    schema: Schema = {"required": [option]}
+    if value is not None:
+        schema["properties"] = {option: {"const": value}}
+    return schema
 
 
-def _never(*together: Schema) -> Schema:
-    return {"not": {"allOf": list(together)}}
+def _never_together(*schemas: Schema) -> Schema:
+    return {"not": {"allOf": list(schemas)}}
 
 
 def _needs(option: str, *any_of: Schema) -> Schema:
-    return {"if": _given(option), "then": {"anyOf": list(any_of)}}
+    return {"if": _with(option), "then": {"anyOf": list(any_of)}}
 
 
 _SOURCES: Final = (
-    _given("buildId"),
-    _given("applicationArchiveUrl"),
-    _given("vendorGo", value=True),
+    _with("buildId"),
+    _with("applicationArchiveUrl"),
+    _with("vendorGo", value=True),
 )
 
 _MORE: Final[Mapping[str, Schema]] = {
@@ -59,15 +62,14 @@ CREATE_BODY: Final[Schema] = {
     },
     "allOf": [
         *(
-            _never(one, other)
-            for place, one in enumerate(_SOURCES)
-            for other in _SOURCES[:place]
+            _never_together(source, other)
+            for source, other in combinations(_SOURCES, 2)
         ),
         _needs("sdkVersion", _SOURCES[-1]),
         _needs("launchArgs", *_SOURCES),
         _needs("openUrl", *_SOURCES),
-        _never(
-            _given("maxIdleTimeMinutes"), _given("type", SessionType.WEB_PREVIEW_ONLY)
+        _never_together(
+            _with("maxIdleTimeMinutes"), _with("type", SessionType.WEB_PREVIEW_ONLY)
         ),
     ],
 }
@@ -133,7 +135,7 @@ _SESSION_FIELDS: Final[Mapping[str, Schema]] = {
 
 
 def _when(field: str, value: str, then: Mapping[str, Schema]) -> Schema:
-    return {"if": _given(field, value), "then": {"properties": then}}
+    return {"if": _with(field, value), "then": {"properties": then}}
 
 
 _NULL: Final[Schema] = {"type": "null"}

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from pytest_device.redact import Redactor
 from pytest_device.same_user import shows_users
 from pytest_device.service.devices.chromium import Chromium
-from pytest_device.service.lifecycle import TERMINAL, Session
+from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
 from pytest_device.service.replies import (
     NOT_FOUND,
@@ -23,6 +23,7 @@ from pytest_device.service.replies import (
     to_document,
 )
 from pytest_device.service.sessions import Sessions
+from pytest_device.spec import TERMINAL
 
 STOPPED_HERE: Final = "requested on the session page"
 _FILES: Final = Path(__file__).parent
@@ -76,20 +77,21 @@ class _Pages:
         session = self._of(request)
         facts = to_document(session, self._base_url, None)
         del facts["remoteConfig"], facts["applicationArchiveUrl"]  # may hold a secret
+
         record = self._sessions.runner.record(session.id)
-        entries = parts.entries_of(session, record.entries)
-        shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
-        reason = session.reason and Redactor().text(session.reason)
         device = self._sessions.device(session)
-        more = {
+        facts |= {
             "device": parts.named(device),
             # A run needs it for adb: of the controllers, only Appium names the device.
             "udid": device.tools.capabilities.get("appium:udid") if device else None,
-            "reason": reason,
+            "reason": session.reason and Redactor().text(session.reason),
             "failedByRequest": record.failed_by_request,
-            "timeline": shown,
+            "timeline": [
+                {"at": timestamp(entry.at), "text": entry.text}
+                for entry in parts.entries_of(session, record.entries)
+            ],
         }
-        return JSONResponse({"data": facts | more}, headers=document.HEADERS)
+        return JSONResponse({"data": facts}, headers=document.HEADERS)
 
     async def log(self, request: Request) -> Response:
         log = self._sessions.runner.record(self._of(request).id).output.text
@@ -124,21 +126,21 @@ class _Pages:
 
     def _preview(self, session: Session) -> str:
         """Return the path of the live preview, empty if it is not here, or if other users could see the page."""
-        url = str(
-            (self._sessions.remote_config(session) or {}).get("webPreviewUrl", "")
-        )
-        is_open = shows_users() and url.startswith(f"{self._base_url}/")
-        return url.removeprefix(self._base_url) if is_open else ""
+        remote_config = self._sessions.remote_config(session) or {}
+        url = str(remote_config.get("webPreviewUrl", ""))
+        is_here = url.startswith(f"{self._base_url}/")
+        if not is_here or not shows_users():
+            return ""
+        return url.removeprefix(self._base_url)
 
     def _parts(self, session: Session) -> Mapping[str, str]:
         record = self._sessions.runner.record(session.id)
         device = self._sessions.device(session)
-        has_picture = record.screenshot is not None and _shows_picture(session)
-        screen = (
-            parts.last_picture(session)
-            if has_picture
-            else parts.screen(self._preview(session), device)
-        )
+        if record.screenshot is not None and _shows_picture(session):
+            screen = parts.last_picture(session)
+        else:
+            screen = parts.screen(self._preview(session), device)
+
         return {
             **parts.of(session),
             "times": parts.times(session, record.last_activity),

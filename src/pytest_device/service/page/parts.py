@@ -8,16 +8,16 @@ from urllib.parse import urlsplit
 
 from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
-from pytest_device.service.lifecycle import TERMINAL, Session, limits
+from pytest_device.service.lifecycle import Session, limits
 from pytest_device.service.page.paths import (
     without_directories,
     without_system_directories,
 )
 from pytest_device.service.replies import timestamp
 from pytest_device.service.runners.base import LogEntry
-from pytest_device.spec import STATES, Platform, SessionType, Status
+from pytest_device.spec import STATES, TERMINAL, Platform, SessionType, Status
 
-MOST_LISTED: Final = 100
+MAX_LISTED: Final = 100
 PLATFORMS: Final[Mapping[Platform, str]] = {
     Platform.ANDROID: "Android",
     Platform.IOS: "iOS",
@@ -40,9 +40,9 @@ def of(session: Session) -> Mapping[str, str]:
 
 def index(sessions: Sequence[Session]) -> Mapping[str, str]:
     """Return the values for the list of sessions, the newest first."""
-    older = len(sessions) - MOST_LISTED
+    older = len(sessions) - MAX_LISTED
     return {
-        "sessions": "".join(map(_listed, sessions[:MOST_LISTED])),
+        "sessions": "".join(_listed(session) for session in sessions[:MAX_LISTED]),
         "older": f"{older} older ones are not listed." if older > 0 else "",
         "hidden_with_sessions": "hidden" if sessions else "",
     }
@@ -51,12 +51,17 @@ def index(sessions: Sequence[Session]) -> Mapping[str, str]:
 def _listed(session: Session) -> str:
     reason = _shown_reason(session) if session.status is Status.ERRORED else ""
     first_line = reason.partition("\n")[0]
-    return (
-        f'<li><a href="sessions/{session.id}">{escape(_name(session))}</a>'
-        f'<span class="state {session.status}">{STATES[session.status].capitalize()}</span>'
-        f"<span>{PLATFORMS[session.platform]} · {session.type} · {_moment(session.created_at)}</span>"
-        f"{f'<span>{escape(first_line)}</span>' if first_line else ''}</li>"
-    )
+    state = STATES[session.status].capitalize()
+    platform = PLATFORMS[session.platform]
+
+    html = [
+        f'<a href="sessions/{session.id}">{escape(_name(session))}</a>',
+        f'<span class="state {session.status}">{state}</span>',
+        f"<span>{platform} · {session.type} · {_moment(session.created_at)}</span>",
+    ]
+    if first_line:
+        html.append(f"<span>{escape(first_line)}</span>")
+    return f"<li>{''.join(html)}</li>"
 
 
 def times(session: Session, last_activity: float | None) -> str:
@@ -65,12 +70,14 @@ def times(session: Session, last_activity: float | None) -> str:
         return _row("Time left", f"{session.max_duration_minutes} min once it is ready")
     if session.status in TERMINAL or session.started_at is None:
         return ""
-    end, *idle = limits(session, last_activity)
-    limit = _row("Time left", _until(end.at, session.started_at))
+
+    end, *idle_ends = limits(session, last_activity)
+    rows = _row("Time left", _until(end.at, session.started_at))
     minutes = session.max_idle_time_minutes
-    if idle and minutes:
-        limit += _row("Idle timeout in", _until(idle[0].at, idle[0].at - 60 * minutes))
-    return limit
+    if idle_ends and minutes:
+        idle_end = idle_ends[0].at
+        rows += _row("Idle timeout in", _until(idle_end, idle_end - 60 * minutes))
+    return rows
 
 
 def facts(session: Session, device: Device | None) -> str:
@@ -121,12 +128,13 @@ def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
 
     It leaves out why the session ended: the top of the page says it.
     """
-    shown = entries_of(session, entries, with_reason=False)
-    return "".join(
-        f'<li><time datetime="{timestamp(entry.at)}" title="{_day(entry.at)}">+{_passed(entry.at - session.created_at)}</time>'
-        f"<span>{escape(without_directories(entry.text))}</span></li>"
-        for entry in shown
-    )
+    items: list[str] = []
+    for entry in entries_of(session, entries, with_reason=False):
+        passed = _passed(entry.at - session.created_at)
+        time = f'<time datetime="{timestamp(entry.at)}" title="{_day(entry.at)}">+{passed}</time>'
+        text = escape(without_directories(entry.text))
+        items.append(f"<li>{time}<span>{text}</span></li>")
+    return "".join(items)
 
 
 def entries_of(
@@ -137,11 +145,11 @@ def entries_of(
     Only the first line of a reason is included: the page shows all of it elsewhere.
     """
     redactor = Redactor()
-    shown = (
-        LogEntry(entry.at, redactor.text(entry.text))
-        for entry in (*_changes(session, with_reason=with_reason), *entries)
-    )
-    return sorted(shown, key=lambda entry: entry.at)
+    changes = _changes(session, with_reason=with_reason)
+    masked = [
+        LogEntry(entry.at, redactor.text(entry.text)) for entry in (*changes, *entries)
+    ]
+    return sorted(masked, key=lambda entry: entry.at)
 
 
 def _name(session: Session) -> str:
@@ -184,11 +192,11 @@ def _changes(session: Session, *, with_reason: bool) -> Sequence[LogEntry]:
         changes.append(LogEntry(session.started_at, "session ready"))
 
     reason = _reason(session).partition("\n")[0]
-    why = f": {reason}" if reason and with_reason else ""
+    suffix = f": {reason}" if reason and with_reason else ""
     if session.finished_at is not None:
-        changes.append(LogEntry(session.finished_at, f"session stopped{why}"))
+        changes.append(LogEntry(session.finished_at, f"session stopped{suffix}"))
     elif session.status is Status.ERRORED:
-        changes.append(LogEntry(session.updated_at, f"session failed{why}"))
+        changes.append(LogEntry(session.updated_at, f"session failed{suffix}"))
     return changes
 
 
@@ -229,11 +237,9 @@ def _until(at: float, since: float) -> str:
 def _idle(session: Session) -> str:
     if session.max_idle_time_minutes:
         return f"{session.max_idle_time_minutes} min"
-    return (
-        "none (no controller)"
-        if session.type is SessionType.WEB_PREVIEW_ONLY
-        else "none"
-    )
+    if session.type is SessionType.WEB_PREVIEW_ONLY:
+        return "none (no controller)"
+    return "none"
 
 
 def _moment(at: float) -> str:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from math import isfinite
 from pathlib import Path
 from typing import Final, get_args
 
@@ -28,11 +27,11 @@ from pytest_device.service.devices.base import (
     take_screenshot,
 )
 from pytest_device.service.keys import Keys
-from pytest_device.service.lifecycle import TERMINAL, Session
+from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
 from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid
 from pytest_device.service.sessions import Sessions
-from pytest_device.spec import SessionType, Status
+from pytest_device.spec import TERMINAL, SessionType, Status
 
 DEVICE_ERROR: Final = "DEVICE_ERROR"
 """The device failed; the message has the reason."""
@@ -41,10 +40,10 @@ NOT_RUNNING: Final = "NOT_RUNNING"
 _FILES: Final = Path(__file__).parent
 _ORIENTATIONS: Final[tuple[Orientation, ...]] = get_args(Orientation)
 
-SECONDS_BETWEEN: Final = 0.3
+MIN_SECONDS_BETWEEN: Final = 0.3
 SHARE: Final = 4
 """Pause after a screenshot as a multiple of its duration, so that the device has most of its time for the test."""
-MOST_SECONDS_BETWEEN: Final = 5.0
+MAX_SECONDS_BETWEEN: Final = 5.0
 KEEP_SECONDS: Final = 30.0
 """Seconds for which an unused screenshot is kept."""
 
@@ -75,13 +74,12 @@ class _Preview:
             session = self._session(request)
         except RefusalError as refused:
             return document.error_page(refused, root="../../")
-        times = parts.times(
-            session, self._sessions.runner.record(session.id).last_activity
-        )
+
+        record = self._sessions.runner.record(session.id)
         values = {
             **parts.of(session),
-            **_words(session, self._sessions.device(session)),
-            "times": times,
+            **_values(session, self._sessions.device(session)),
+            "times": parts.times(session, record.last_activity),
         }
         return document.page(request, _FILES / "page.html", values)
 
@@ -121,12 +119,11 @@ class _Preview:
         return Response(status_code=204, headers=document.HEADERS)
 
     def _session(self, request: Request) -> Session:
-        session_id, key = request.path_params["session_id"], request.path_params["key"]
-        session = (
-            self._sessions.get(session_id)
-            if self._keys.fits("preview", session_id, key)
-            else None
+        session_id = request.path_params["session_id"]
+        is_permitted = self._keys.fits(
+            "preview", session_id, request.path_params["key"]
         )
+        session = self._sessions.get(session_id) if is_permitted else None
         if session is None:
             message = "no preview at this address: it is mistyped, or the service was restarted"
             raise RefusalError(404, NOT_FOUND, message)
@@ -144,10 +141,10 @@ class _Preview:
 
 def _fraction(body: Mapping[str, object], name: str) -> float:
     value = body.get(name)
+    # True is a number in Python; NaN is not between the two.
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
-        or not isfinite(value)
         or not 0 <= value <= 1
     ):
         raise invalid(
@@ -167,19 +164,25 @@ def _refused(status: int, error: ControllerError) -> RefusalError:
     return RefusalError(status, DEVICE_ERROR, Redactor().text(str(error)))
 
 
-def _words(session: Session, device: Device | None) -> Mapping[str, str]:
+def _values(session: Session, device: Device | None) -> Mapping[str, str]:
     """Return the values for the preview only: the device or its absence, and how taps affect the session."""
     platform = parts.PLATFORMS[session.platform]
+    rule = escape(_rule(session))
+    if device is not None:
+        return {
+            "device": escape(f"{device.name} · {platform}"),
+            "screen": "live",
+            "absence": "Connecting…",
+            "rule": rule,
+            "hidden_without_device": "",
+        }
+
     return {
-        "device": escape(f"{device.name} · {platform}" if device else platform),
-        "screen": "live"
-        if device
-        else "none ended"
-        if session.status in TERMINAL
-        else "none",
-        "absence": escape(_absence(session)) if device is None else "Connecting…",
-        "rule": escape(_rule(session)),
-        "hidden_without_device": "hidden" if device is None else "",
+        "device": escape(platform),
+        "screen": "none ended" if session.status in TERMINAL else "none",
+        "absence": escape(_absence(session)),
+        "rule": rule,
+        "hidden_without_device": "hidden",
     }
 
 
@@ -243,24 +246,21 @@ class Screens:
             self._screens[session_id].changed = True
 
     async def _take(self, screen: _Screen, device: Device) -> None:
-        began, screen.changed = self._clock(), False
-        screen.last = await _taken(device)
+        began = self._clock()
+        screen.changed = False  # a tap during the screenshot makes the next one due
+        try:
+            screen.last = await take_screenshot(device)
+        except ControllerError as error:
+            screen.last = error
+
         now = self._clock()
-        screen.due = now + min(
-            max(SECONDS_BETWEEN, SHARE * (now - began)), MOST_SECONDS_BETWEEN
-        )
+        pause = max(MIN_SECONDS_BETWEEN, SHARE * (now - began))
+        screen.due = now + min(pause, MAX_SECONDS_BETWEEN)
 
     def _forget_old(self) -> None:
         limit = self._clock() - KEEP_SECONDS
         self._screens = {
-            one: screen
-            for one, screen in self._screens.items()
+            session_id: screen
+            for session_id, screen in self._screens.items()
             if screen.lock.locked() or screen.due > limit
         }
-
-
-async def _taken(device: Device) -> Screenshot | ControllerError:
-    try:
-        return await take_screenshot(device)
-    except ControllerError as error:
-        return error
