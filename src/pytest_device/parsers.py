@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from pytest_device.errors import ConfigError
-from pytest_device.redact import MASK, is_loopback
+from pytest_device.redact import MASK, is_http_url, is_loopback
 from pytest_device.spec import (
     ARCHIVE_URL_MAX_LENGTH,
     DURATION_MAX_MINUTES,
@@ -174,7 +174,7 @@ def archive_url(text: str) -> str:
         text,
         rule,
         str,
-        lambda text: len(text) <= ARCHIVE_URL_MAX_LENGTH and _is_http(text),
+        lambda text: len(text) <= ARCHIVE_URL_MAX_LENGTH and is_http_url(text),
     )
 
 
@@ -192,12 +192,7 @@ def _is_issuer(text: str) -> bool:
     parts = urlsplit(text)
     is_secure = parts.scheme == "https" or is_loopback(parts.hostname or "")
     is_plain = text.isprintable() and not any(sign in text for sign in "@?# ")
-    return _is_http(text) and is_secure and is_plain
-
-
-def _is_http(text: str) -> bool:
-    parts = urlsplit(text)
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    return is_http_url(text) and is_secure and is_plain
 
 
 def path(text: str) -> str:

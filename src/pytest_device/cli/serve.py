@@ -19,6 +19,7 @@ from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Option, Options
 from pytest_device.platforms import SYSTEM
 from pytest_device.redact import Redactor, is_loopback
+from pytest_device.service.config import DEFAULT_MAX_SESSIONS
 from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS, as_given
 from pytest_device.spec import STATES, Status
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_PORT: Final = 8765
-DEFAULT_MAX_SESSIONS: Final = 64
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

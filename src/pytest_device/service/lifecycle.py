@@ -6,9 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from pytest_device.service.runners.base import Boot, Failed, Running
-from pytest_device.spec import Platform, SessionType, Status
-
-TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
+from pytest_device.spec import TERMINAL, Platform, SessionType, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

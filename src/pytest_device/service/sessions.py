@@ -6,7 +6,6 @@ from uuid import uuid4
 
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import (
-    TERMINAL,
     Event,
     Occurrence,
     Session,
@@ -17,7 +16,13 @@ from pytest_device.service.logs import Log, no_log
 from pytest_device.service.rules import CreateBody
 from pytest_device.service.runners.base import Runner, Running
 from pytest_device.service.store import Store
-from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType, Status
+from pytest_device.spec import (
+    DEFAULT_SESSION_TYPE,
+    TERMINAL,
+    Platform,
+    SessionType,
+    Status,
+)
 
 KEEP_SECONDS: Final = 30 * 24 * 3600
 """Not in the document; chosen here: seconds for which ended sessions are kept across restarts."""
