@@ -36,7 +36,7 @@ def test_signs_in_on_ios(device_session: Session, device_driver: WebDriver) -> N
     assert sign_in(device_driver, "grace") == "Welcome back"
 
 
-@pytest.mark.device(platform="android", type="appium", max_duration_minutes=10)
+@pytest.mark.device(platform="android", type="appium")
 class TestScreen:
     def test_shows_its_parts(self, device_driver: WebDriver) -> None:
         source = device_driver.page_source

@@ -5,7 +5,7 @@ from appium.webdriver.common.appiumby import AppiumBy
 from appium.webdriver.webdriver import WebDriver
 
 
-@pytest.mark.device(platform="android", type="appium", share="class")
+@pytest.mark.device(platform="android", type="appium", share="class", max_duration_minutes=10)
 class TestCounter:
     driver: WebDriver
 
