@@ -109,33 +109,34 @@ def device_appium_options({arguments}): {body}
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("options", "problem", "fixture"),
     [
         (
             "import pytest",
             "no app for Appium: set one in device_appium_options (appium:app; *",
+            "device_session, device_driver",
         ),
         (
             OPTIONS.format(
                 arguments="device_platform", body="return {'language': 'de'}"
             ),
             "no app for Appium: set one *",
+            "class_device_driver",
         ),
         (
             OPTIONS.format(arguments="", body="return ['app']"),
             "device_appium_options returned a list; it must return capabilities, *",
+            "login",
         ),
         (
             OPTIONS.format(
                 arguments="", body="{'app': 'https://builds.example/app.apk'}"
             ),
             "device_appium_options returned None; it must return capabilities, *: check its return statement",
+            "device_session, device_driver",
         ),
     ],
     ids=["no app", "other options", "list", "no return"],
-)
-@pytest.mark.parametrize(
-    "fixture", ["device_session, device_driver", "login", "class_device_driver"]
 )
 def test_invalid_options_are_reported_before_a_session_is_created(
     pytester: pytest.Pytester,

@@ -11,6 +11,8 @@ from pytest_device.testing import FaultyService
 TESTS: Final = (
     50  # more than lines: a report that grew with the tests would be too long
 )
+FEW: Final = 10
+"""Enough tests to see that a cause is paid for once; a run of them takes half the CPU time."""
 MOST_SESSIONS: Final = 2
 MOST_LINES: Final = 44
 Fault = tuple[str, str, Mapping[str, Any]]
@@ -37,12 +39,12 @@ def creates(service: FaultyService) -> int:
 
 
 def assert_paid_once(
-    result: pytest.RunResult, service: FaultyService, cause: str
+    result: pytest.RunResult, service: FaultyService, cause: str, tests: int = TESTS
 ) -> None:
     """Check that all tests have the cause's errors, explained once, for hardly any sessions."""
     outcomes = result.outlines[-1]
     assert (
-        sum(map(int, re.findall(r"(\d+) (?:errors?|not attempted)", outcomes))) == TESTS
+        sum(map(int, re.findall(r"(\d+) (?:errors?|not attempted)", outcomes))) == tests
     ), outcomes
     assert creates(service) <= MOST_SESSIONS
     assert len(result.outlines) <= MOST_LINES, "\n".join(result.outlines)
@@ -54,7 +56,7 @@ def assert_paid_once(
     assert len(reported) == 1
     # The errors have the cause.
     assert re.search(
-        rf"^(config|infrastructure): {TESTS} tests affected, first test_it", reported[0]
+        rf"^(config|infrastructure): {tests} tests affected, first test_it", reported[0]
     )
     summary = [line for line in result.outlines if line.startswith("ERROR test_it")]
     assert 1 <= len(summary) <= MOST_SESSIONS
@@ -69,17 +71,17 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
 
 
 @pytest.mark.parametrize(
-    ("fault", "cause", "distributed"),
+    ("fault", "cause", "tests", "distributed"),
     [
-        (refusal(400, "no simulator access"), "no simulator access", []),
-        (refusal(400, "no simulator access"), "no simulator access", ["-n2"]),
-        (refusal(401), "the access token is not valid", []),
-        (refusal(403), "the access token lacks permission", []),
-        (refusal(404), "unknown project", []),
-        (refusal(422, "no such build"), "no such build", []),
-        (refusal(500, "a bug"), "a bug", []),
-        (NO_DEVICE, "the session failed to start", []),
-        (NO_DEVICE, "the session failed to start", ["-n2"]),
+        (refusal(400, "no simulator access"), "no simulator access", TESTS, []),
+        (refusal(400, "no simulator access"), "no simulator access", TESTS, ["-n2"]),
+        (refusal(401), "the access token is not valid", FEW, []),
+        (refusal(403), "the access token lacks permission", FEW, []),
+        (refusal(404), "unknown project", FEW, []),
+        (refusal(422, "no such build"), "no such build", FEW, []),
+        (refusal(500, "a bug"), "a bug", FEW, []),
+        (NO_DEVICE, "the session failed to start", TESTS, []),
+        (NO_DEVICE, "the session failed to start", TESTS, ["-n2"]),
     ],
 )
 def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
@@ -87,15 +89,17 @@ def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
     sharing: FaultyService,
     fault: Fault,
     cause: str,
+    tests: int,
     distributed: list[str],
 ) -> None:
     operation, effect, options = fault
     sharing.add_fault(operation, effect, times=None, **options)
-    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+    suite = SUITE.replace("TYPE", "agent-device").replace(str(TESTS), str(tests))
+    pytester.makepyfile(test_it=suite)
 
     result = pytester.runpytest(*distributed)
 
-    assert_paid_once(result, sharing, cause)
+    assert_paid_once(result, sharing, cause, tests)
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n2"]])
