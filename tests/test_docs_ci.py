@@ -278,7 +278,7 @@ def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None
     assert service.statuses() == ["stopped"]
 
 
-def test_each_pod_of_the_kubernetes_job_runs_its_shard(
+def test_a_pod_of_the_kubernetes_job_runs_its_shard(
     job: Job, service: FaultyService
 ) -> None:
     manifest = yaml.safe_load(only_block("kubernetes.md", "yaml"))["spec"]
@@ -286,17 +286,12 @@ def test_each_pod_of_the_kubernetes_job_runs_its_shard(
     (container,) = pod["containers"]
     variables = {one["name"]: one.get("value", "") for one in container["env"]}
     variables |= {"HOME": str(job.directory), "DEVICE_TOKEN": service.token}
+    variables["SHARD_INDEX"] = "0"
     del variables["DEVICE_SLOTS_URL"]
 
-    outputs = [
-        job.run("\n".join(container["args"]), {**variables, "SHARD_INDEX": str(index)})
-        for index in (0, manifest["completions"] - 1)
-    ]
+    output = job.run("\n".join(container["args"]), variables)
 
-    assert [
-        "device shard 1/4: 1 of 4" in outputs[0],
-        "device shard 4/4: 1 of 4" in outputs[1],
-    ] == [True, True]
+    assert f"device shard 1/{manifest['completions']}: 1 of 4" in output
     assert set(service.statuses()) == {"stopped"}
     assert pod["shareProcessNamespace"]
     assert container["command"] == ["sh", "-c"]
