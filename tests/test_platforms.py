@@ -233,31 +233,47 @@ def test_an_unknown_system_is_named_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("environ", "arguments", "line"),
+    ("environ", "arguments", "lines"),
     [
         (
             {"PROMPT": "$P$G"},
             [r"C:\a\trace.zip", r'"C:\a b\trace.zip"', '"a&b"', '"it\'s"'],
-            'cd /d "a suite" && pytest',
+            [
+                'cd /d "a suite" && pytest',
+                'set "A=1" & set "B=it\'s"',
+                'set /p TOKEN=<"a b/token"',
+            ],
         ),
         (
             {},
             [r"C:\a\trace.zip", r"'C:\a b\trace.zip'", "'a&b'", "'it''s'"],
-            "cd 'a suite'; pytest",
+            [
+                "cd 'a suite'; pytest",
+                "$env:A = '1'; $env:B = 'it''s'",
+                "$env:TOKEN = Get-Content 'a b/token'",
+            ],
         ),
         (
             {"MSYSTEM": "MINGW64", "PROMPT": "$P$G"},
             [r"'C:\a\trace.zip'", r"'C:\a b\trace.zip'", "'a&b'", "'it'\"'\"'s'"],
-            "cd 'a suite' && pytest",
+            [
+                "cd 'a suite' && pytest",
+                "export A=1 B='it'\"'\"'s'",
+                "export TOKEN=\"$(cat 'a b/token')\"",
+            ],
         ),
     ],
     ids=["cmd.exe", "PowerShell", "Git's"],
 )
-def test_each_shell_of_windows_quotes_in_its_own_way(
-    environ: dict[str, str], arguments: list[str], line: str
+def test_each_shell_of_windows_gets_commands_in_its_own_form(
+    environ: dict[str, str], arguments: list[str], lines: list[str]
 ) -> None:
     shell = shell_on_windows(environ)
 
     texts = [r"C:\a\trace.zip", r"C:\a b\trace.zip", "a&b", "it's"]
     assert [shell.argument(text) for text in texts] == arguments
-    assert shell.line(Path("a suite"), "pytest") == line
+    assert [
+        shell.line(Path("a suite"), "pytest"),
+        shell.variables({"A": "1", "B": "it's"}),
+        shell.variable_from_file("TOKEN", Path("a b/token")),
+    ] == lines

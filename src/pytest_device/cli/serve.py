@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import secrets
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -227,14 +226,20 @@ def _as_json(url: str, app_id: str, token_path: Path) -> str:
 
 
 def _how_to_use(url: str, app_id: str, token_path: Path) -> str:
+    shell = SYSTEM.shell
+    address = {Options.url.variable: url, Options.app_id.variable: app_id}
+    interval = {
+        Options.poll_interval_seconds.variable: str(LOCAL_POLL_INTERVAL_SECONDS)
+    }
+
     return f"""\
 The local service is running at {url}, where a page lists its sessions.
 Press Ctrl-C to stop it and all of its sessions.
 In another terminal:
 
-    export {Options.url.variable}={url} {Options.app_id.variable}={app_id}
-    export {TOKEN_VARIABLE}="$(cat {shlex.quote(str(token_path))})"
-    export {Options.poll_interval_seconds.variable}={LOCAL_POLL_INTERVAL_SECONDS}
+    {shell.variables(address)}
+    {shell.variable_from_file(TOKEN_VARIABLE, token_path)}
+    {shell.variables(interval)}
     pytest
 """
 

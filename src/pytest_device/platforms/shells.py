@@ -1,4 +1,4 @@
-"""The shells in which users run a command that we print: how each quotes an argument."""
+"""The shells in which users run the commands that we print."""
 
 import re
 from collections.abc import Mapping
@@ -20,6 +20,14 @@ class Shell(Protocol):
         """Return a line that runs a command in a directory."""
         ...
 
+    def variables(self, values: Mapping[str, str]) -> str:
+        """Return a line that sets environment variables."""
+        ...
+
+    def variable_from_file(self, name: str, path: Path) -> str:
+        """Return a line that sets an environment variable to the content of a file."""
+        ...
+
 
 class UnixShell:
     """The shells of Unix systems; on Windows, Git's."""
@@ -32,6 +40,13 @@ class UnixShell:
     def line(self, directory: Path, command: str) -> str:
         return f"cd {self.argument(directory.as_posix())} && {command}"
 
+    def variables(self, values: Mapping[str, str]) -> str:
+        pairs = [f"{name}={self.argument(value)}" for name, value in values.items()]
+        return f"export {' '.join(pairs)}"
+
+    def variable_from_file(self, name: str, path: Path) -> str:
+        return f'export {name}="$(cat {self.argument(path.as_posix())})"'
+
 
 class CommandPrompt:
     """The shell cmd.exe, which knows double quotes only."""
@@ -42,6 +57,12 @@ class CommandPrompt:
     def line(self, directory: Path, command: str) -> str:
         return f"cd /d {self.argument(str(directory))} && {command}"
 
+    def variables(self, values: Mapping[str, str]) -> str:
+        return " & ".join(f'set "{name}={value}"' for name, value in values.items())
+
+    def variable_from_file(self, name: str, path: Path) -> str:
+        return f'set /p {name}=<"{path}"'
+
 
 class PowerShell:
     """Windows PowerShell and its successor; the former has no ``&&``."""
@@ -49,11 +70,18 @@ class PowerShell:
     def argument(self, text: str) -> str:
         if _PLAIN.fullmatch(text):
             return text
-        quoted = text.replace("'", "''")
-        return f"'{quoted}'"
+        return _single_quoted(text)
 
     def line(self, directory: Path, command: str) -> str:
         return f"cd {self.argument(str(directory))}; {command}"
+
+    def variables(self, values: Mapping[str, str]) -> str:
+        return "; ".join(
+            f"$env:{name} = {_single_quoted(value)}" for name, value in values.items()
+        )
+
+    def variable_from_file(self, name: str, path: Path) -> str:
+        return f"$env:{name} = Get-Content {self.argument(str(path))}"
 
 
 def shell_on_windows(environ: Mapping[str, str]) -> Shell:
@@ -63,3 +91,8 @@ def shell_on_windows(environ: Mapping[str, str]) -> Shell:
     if "PROMPT" in environ:
         return CommandPrompt()
     return PowerShell()
+
+
+def _single_quoted(text: str) -> str:
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'"
