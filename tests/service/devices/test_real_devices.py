@@ -155,18 +155,18 @@ async def lent(
     ids=["any", "named"],
 )
 def test_a_mac_without_xcode_has_no_simulator_for_the_reason_that_xcrun_gives(
-    desk: Desk, printed: str, preference: DevicePreference
+    sdk: FakeSdk, printed: str, preference: DevicePreference
 ) -> None:
-    desk.xcrun.answers({"*": f"!{printed}"})
+    sdk.xcrun.answers({"*": f"!{printed}"})
 
-    simulator = desk.look(Platform.IOS, preference)[0]
+    simulator = sdk.look(Platform.IOS, preference)[0]
 
     assert simulator.kind == "simulator"
     assert re.fullmatch(
         rf"xcrun simctl list devices \w+ -j: .*{re.escape(printed)}", simulator.missing
     )
     assert simulator.fix.startswith("on macOS install Xcode")
-    assert desk.xcrun.asked == [
+    assert sdk.xcrun.asked == [
         simulator.missing.partition(":")[0].removeprefix("xcrun ")
     ]
 
