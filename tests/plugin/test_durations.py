@@ -107,6 +107,51 @@ def test_the_cache_takes_precedence_over_the_file_also_for_estimates(
     )
 
 
+BY_SIZE = """
+import functools
+import os
+
+import pytest
+
+def decorated(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+    return wrapper
+
+def note(name):
+    with open("started", "a") as started:
+        started.write(f"{os.environ['PYTEST_XDIST_WORKER']} {name}\\n")
+
+pytestmark = pytest.mark.device(platform="android", share="run")
+
+@pytest.mark.parametrize("n", range(6))
+def test_small(device_session, n):
+    note("small")
+
+@decorated
+def test_large(device_session):
+    note("large")
+    assert [n for n in range(100) if n % 7 == 3][:2] == [3, 10]
+    assert {str(n): n for n in range(100) if n % 5 == 4}["4"] == 4
+    assert sorted("large", reverse=True) == ["r", "l", "g", "e", "a"]
+"""
+
+
+@pytest.mark.usefixtures("service")
+def test_without_durations_the_test_with_the_largest_code_starts_first(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=BY_SIZE)
+
+    result = pytester.runpytest("-n2")
+
+    result.assert_outcomes(passed=7)
+    lines = (pytester.path / "started").read_text().splitlines()
+    worker = next(line.split()[0] for line in lines if line.endswith("large"))
+    assert next(line for line in lines if line.startswith(worker)).endswith("large")
+
+
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["one process", "workers"])
 @pytest.mark.parametrize(

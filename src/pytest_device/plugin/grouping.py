@@ -28,20 +28,24 @@ class Grouping:
         self._whole_bonds: set[int] = set()
         self._groups = Numbers()
         self._group_of: dict[tuple[DeviceRequirement, ...], int] = {}
-        self._known: dict[pytest.Item, tuple[int, int]] = {}
+        self._known: dict[pytest.Item, tuple[int, int, int]] = {}
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
-        tests = [self._known.get(item) or self._place(item) for item in items]
+        places = [self._known.get(item) or self._place(item) for item in items]
+        tests = [(group, bond) for group, bond, _ in places]
+        sizes = [size for _, _, size in places]
+
         return TestPlan(
             tuple(self._groups),
             tuple(self._models),
             tests,
             may_order,
             sorted(self._whole_bonds),
+            sizes,
         )
 
-    def _place(self, item: pytest.Item) -> tuple[int, int]:
-        """Return the group and the bond of a test."""
+    def _place(self, item: pytest.Item) -> tuple[int, int, int]:
+        """Return the group, the bond and the size of a test."""
         requirements = tuple(requirements_of(item).values())
         group = self._group_of.get(requirements)
         if group is None:
@@ -54,8 +58,8 @@ class Grouping:
         if is_whole:
             self._whole_bonds.add(bond_number)
 
-        self._known[item] = (group, bond_number)
-        return group, bond_number
+        place = self._known[item] = (group, bond_number, _size(item))
+        return place
 
     def _group(self, requirements: "Iterable[DeviceRequirement]") -> DeviceGroup:
         numbered = sorted(
@@ -76,6 +80,14 @@ class Grouping:
             is_shareable=shares <= {Share.RUN},
             is_unshared=Share.TEST in shares,
         )
+
+
+def _size(item: pytest.Item) -> int:
+    """Return the size of a test function's code, 0 for other tests: the more it does, the longer it probably takes."""
+    function = getattr(item, "function", None)
+    # Behind a decorator such as mock's.
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    return len(code.co_code) if code else 0
 
 
 def _bond(item: pytest.Item) -> tuple[str | None, bool]:

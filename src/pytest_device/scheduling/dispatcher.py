@@ -15,7 +15,7 @@ from math import inf
 from typing import Final, Generic, TypeVar
 
 from pytest_device.scheduling import decisions
-from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates
+from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, Families
 from pytest_device.scheduling.run_state import RunState
 from pytest_device.scheduling.work import (
     Assignment,
@@ -38,7 +38,8 @@ class Dispatcher(Generic[W]):
     """Assigns the ``units`` of each of the ``groups`` to workers.
 
     ``seconds`` are the known durations of tests, None for unknown ones; ``boots`` are the boot times of the device
-    models in seconds, and may be filled in at any time. ``now`` is in seconds of one monotonic clock.
+    models in seconds, and may be filled in at any time; ``families`` are for unknown durations. ``now`` is in seconds
+    of one monotonic clock.
     """
 
     def __init__(
@@ -48,8 +49,9 @@ class Dispatcher(Generic[W]):
         seconds: Sequence[float | None],
         boots: MutableSequence[float | None],
         limits: Limits,
+        families: Families = lambda _test: (),
     ) -> None:
-        self.estimates = Estimates(seconds, boots)
+        self.estimates = Estimates(seconds, boots, families)
         self._workers: dict[W, WorkerState] = {}
         self._run = RunState(
             groups, units, self.estimates, self._workers.values(), limits
@@ -95,7 +97,7 @@ class Dispatcher(Generic[W]):
         state.since = now
         self._changed[worker] = None
         if seconds is not None:
-            self.estimates.learn(test, seconds, plain=self._run.queue_of[test].is_plain)
+            self._run.learn(test, seconds)
 
     def pending(self, worker: W) -> Sequence[Assignment]:
         """Return a worker's unfinished tests."""
@@ -173,6 +175,7 @@ class Dispatcher(Generic[W]):
         )
         if queue is None:
             return []
+        self._run.sort_again(queue)  # tests of other groups may be in the same families
         ahead = (
             run.remaining(worker, now) if run.can_boot_beside(worker, queue) else 0.0
         )

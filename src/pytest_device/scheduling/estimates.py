@@ -1,6 +1,13 @@
 """Estimates the durations of tests and boots from the known ones. Pure."""
 
-from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    MutableSequence,
+    Sequence,
+)
 from heapq import heapify, heapreplace
 from itertools import chain, islice
 from math import inf
@@ -19,29 +26,52 @@ WEIGHED_UNITS: Final = 200
 make no difference. A longer queue counts as arbitrarily divisible work."""
 
 
+Family = Hashable
+"""A set of tests that probably take about as long, such as the cases of one function."""
+Families = Callable[[int], Sequence[Family]]
+"""Returns the families of a test, the largest first."""
+
+
 class Estimates:
     """``seconds`` are the known durations of tests, ``boots`` the boot times by model; None for unknown ones.
 
-    The owner of ``boots`` may fill it in at any time. Tests are ``plain`` if they need no device.
+    The owner of ``boots`` may fill it in at any time. Tests are ``plain`` if they need no device. Unknown tests are
+    estimated from the known ones of their ``families``.
     """
 
     def __init__(
-        self, seconds: Sequence[float | None], boots: MutableSequence[float | None]
+        self,
+        seconds: Sequence[float | None],
+        boots: MutableSequence[float | None],
+        families: Families = lambda _test: (),
     ) -> None:
         self._seconds, self._boots = list(seconds), boots
+        self._families = families
         self._sums = {False: (0.0, 0), True: (0.0, 0)}
         """Total seconds and number of the tests with known durations: with devices, and without."""
+        self._sums_of_families: dict[tuple[Family, bool], tuple[float, int]] = {}
+        """The same of each family that has any."""
+        self._uncounted: list[tuple[int, bool]] = []
+        """Known tests that the sums of families don't include yet: if all tests are known, nothing needs these."""
+        self.learned = 0
+        """Number of tests whose duration became known during the run."""
 
     def add(self, tests: Iterable[int], *, plain: bool) -> None:
         """Include the known durations of these tests in the estimate for others."""
-        if known := self.known(tests):
+        known = [test for test in tests if self._seconds[test] is not None]
+        if known:
             total, number = self._sums[plain]
-            self._sums[plain] = total + sum(known), number + len(known)
+            self._sums[plain] = (
+                total + sum(self.known(known)),
+                number + len(known),
+            )
+            self._uncounted += [(test, plain) for test in known]
 
     def learn(self, test: int, seconds: float, *, plain: bool) -> None:
         """Record a test's duration, unless it was known."""
         if self._seconds[test] is None:
             self._seconds[test] = seconds
+            self.learned += 1
             self.add((test,), plain=plain)
 
     def is_known(self, test: int) -> bool:
@@ -56,15 +86,40 @@ class Estimates:
     def of(self, test: int, *, plain: bool) -> float:
         """Return the known or estimated duration of a test."""
         known = self._seconds[test]
-        return self.estimate(plain=plain) if known is None else known
+        return self._by_family(test, plain=plain) if known is None else known
+
+    def _by_family(self, test: int, *, plain: bool) -> float:
+        """Return the estimated duration of an unknown test: the mean of its smallest family that has known tests.
+
+        Each mean includes that of the next larger family as one more test, so that a single known test counts half,
+        and ten known tests nearly alone.
+        """
+        self._count_families()
+        seconds = self.mean(plain=plain)
+        if not self._sums_of_families:
+            return seconds
+
+        for family in self._families(test):
+            total, number = self._sums_of_families.get((family, plain), (0.0, 0))
+            seconds = (total + seconds) / (number + 1)
+        return seconds
+
+    def _count_families(self) -> None:
+        """Include the tests that became known since the last call."""
+        sums = self._sums_of_families
+        for test, plain in self._uncounted:
+            (seconds,) = self.known([test])
+            for family in self._families(test):
+                total, number = sums.get((family, plain), (0.0, 0))
+                sums[family, plain] = total + seconds, number + 1
+        self._uncounted.clear()
 
     def total(self, tests: Sequence[int], *, plain: bool) -> float:
         """Return the known or estimated duration of several tests."""
-        known = self.known(tests)
-        return sum(known) + (len(tests) - len(known)) * self.estimate(plain=plain)
+        return sum([self.of(test, plain=plain) for test in tests])
 
-    def estimate(self, *, plain: bool) -> float:
-        """Return the estimated duration of an unknown test."""
+    def mean(self, *, plain: bool) -> float:
+        """Return the mean of the known tests, or a default without any."""
         total, number = self._sums[plain]
         return total / number if number else PLAIN_SECONDS if plain else TEST_SECONDS
 

@@ -25,6 +25,9 @@ from pytest_device.scheduling.work import (
 _LEFT_OF_UNKNOWN: Final = 0.5
 """Minimum share of its estimate that a running test of unknown duration is assumed to still take: it may outlast the
 estimate, and a worker that counts as free at once would attract all remaining work."""
+_SORTED_SHARE: Final = 0.02
+"""Share of a queue's length that becomes known before the queue is sorted again: a long queue seldom, since sorting
+takes time and single tests make no difference there."""
 
 
 class RunState:
@@ -56,12 +59,8 @@ class RunState:
             tests = list(chain.from_iterable(queue.units))
             self._count(queue, tests, 1)
             estimates.add(tests, plain=queue.is_plain)
-        if limits.longest_first:
-            for queue in self.queues:
-                queue.units.sort(
-                    key=partial(self.estimates.total, plain=queue.is_plain),
-                    reverse=True,
-                )
+        for queue in self.queues:
+            self.sort(queue)
         self._waiting = sorted(
             (self._rank(queue), queue.number)
             for queue in self.queues
@@ -73,6 +72,26 @@ class RunState:
 
     def group_of(self, worker: WorkerState) -> GroupQueue | None:
         return None if worker.group is None else self.queues[worker.group]
+
+    def sort(self, queue: GroupQueue) -> None:
+        """Move the longest units of a queue to its front, unless the suite's order must be kept."""
+        queue.sorted_at = self.estimates.learned
+        if self.limits.longest_first:
+            queue.units.sort(
+                key=partial(self.estimates.total, plain=queue.is_plain), reverse=True
+            )
+
+    def sort_again(self, queue: GroupQueue, share: float = 0.0) -> None:
+        """Sort a queue with unknown tests if more tests than this share of its length became known since."""
+        learned = self.estimates.learned - queue.sorted_at
+        if queue.unknown and learned > share * len(queue.units):
+            self.sort(queue)
+
+    def learn(self, test: int, seconds: float) -> None:
+        """Record the duration of a test, and move tests of its families accordingly."""
+        queue = self.queue_of[test]
+        self.estimates.learn(test, seconds, plain=queue.is_plain)
+        self.sort_again(queue, _SORTED_SHARE)
 
     def pop(self, queue: GroupQueue, place: int) -> Unit:
         """Take a unit from a queue: the first one if the suite's order must be kept."""
@@ -248,7 +267,8 @@ class RunState:
 
     def work(self, queue: GroupQueue) -> float:
         """Return the duration of a group's remaining tests on one worker, without its boot."""
-        return queue.known_seconds + queue.unknown * self.estimates.estimate(
+        # The mean of all known tests: in a sum, the errors of single tests compensate each other.
+        return queue.known_seconds + queue.unknown * self.estimates.mean(
             plain=queue.is_plain
         )
 

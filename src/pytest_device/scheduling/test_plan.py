@@ -1,11 +1,15 @@
 """The tests to run, grouped by needed devices and shared fixtures, in order. Pure."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pytest_device.scheduling.dispatcher import Dispatcher
+from pytest_device.scheduling.estimates import Families
 from pytest_device.scheduling.work import DeviceGroup, Limits, Unit
 
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ class TestPlan:
     """Whether no other plugin has ordered the tests."""
     whole_bonds: Sequence[int] = ()
     """Bonds whose tests run on one worker in any case."""
+    sizes: Sequence[int] = ()
+    """Size of each test's code; empty if unknown."""
 
     def to_wire(self) -> str:
         """Serialize for ``from_wire`` in another process: execnet takes eight times as long for the values."""
@@ -44,17 +50,24 @@ class TestPlan:
             for group in self.groups
         ]
         return json.dumps(
-            (groups, self.models, self.tests, self.may_order, self.whole_bonds)
+            (
+                groups,
+                self.models,
+                self.tests,
+                self.may_order,
+                self.whole_bonds,
+                self.sizes,
+            )
         )
 
     @classmethod
     def from_wire(cls, text: str) -> Self:
         """Parse a plan that another process sent."""
-        groups, models, tests, may_order, whole_bonds = json.loads(text)
+        groups, models, tests, may_order, whole_bonds, sizes = json.loads(text)
         known = [
             DeviceGroup(tuple(needs), tuple(of), *flags) for needs, of, *flags in groups
         ]
-        return cls(known, models, tests, may_order, whole_bonds)
+        return cls(known, models, tests, may_order, whole_bonds, sizes)
 
     def has_devices(self) -> bool:
         """Return whether any test needs a device."""
@@ -84,7 +97,39 @@ class TestPlan:
         )
         seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
         limits = replace(limits, longest_first=width > 1 and self.may_order)
-        return Dispatcher(self.groups, units, seconds, boots, limits)
+        if limits.longest_first and None in seconds:
+            first = self._first_of_functions(nodeids)
+            for of_group in units:
+                of_group.sort(key=lambda unit: first[unit[0]])
+
+        families = self._families(nodeids)
+        return Dispatcher(self.groups, units, seconds, boots, limits, families)
+
+    def _first_of_functions(self, nodeids: Sequence[str]) -> Sequence[tuple[int, int]]:
+        """Return a sort key for each test: the order of tests whose durations are estimated to be equal.
+
+        One case of each function comes first, since it shows how long the others take while there is time to start
+        the long ones early; of these, the one with the largest code, which probably does most.
+        """
+        numbers = Counter[str]()
+        keys: list[tuple[int, int]] = []
+        for nodeid, size in zip(nodeids, self.sizes or repeat(0)):  # noqa: B905
+            function = nodeid.partition("[")[0]
+            keys.append((numbers[function], -size))
+            numbers[function] += 1
+        return keys
+
+    def _families(self, nodeids: Sequence[str]) -> Families:
+        """Return the families of each test: code of similar size (up to twice), the file, the class, the function."""
+
+        @cache
+        def families(test: int) -> Sequence[int | str]:
+            names = nodeids[test].partition("[")[0].split("::")
+            nodes = accumulate(names, "{}::{}".format)
+            size = self.sizes[test] if self.sizes else 0
+            return [size.bit_length(), *nodes]
+
+        return families
 
     def boots(self, history: "History") -> list[float | None]:
         """Return each model's boot time, None if unknown."""

@@ -46,6 +46,8 @@ class GroupQueue:
     known_seconds: float = 0.0
     unknown: int = 0
     """Number of its tests with unknown duration."""
+    sorted_at: int = 0
+    """Number of durations that the run had learned when it was sorted."""
 
     @property
     def is_plain(self) -> bool:
