@@ -138,13 +138,13 @@ class Suite:
         )
 
 
-def suite_of(cell: Cell, least: float, times: float = 1.0) -> Suite:
+def suite_of(cell: Cell, least: float, times: float = 1.0, variant: str = "") -> Suite:
     """Generate the suite of a cell, always the same one, scaled so that no run can take less than ``least`` seconds.
 
     It takes longer where workers are so many, or tests would be so short, that the work of pytest itself counts, and
-    all of that ``times`` as long.
+    all of that ``times`` as long. Each ``variant`` has other random durations.
     """
-    chance = random.Random(cell.name)
+    chance = random.Random(cell.name + variant)
     tests = _tests(cell, chance)
     needed = {one.kind for one in tests}
     boots = {
