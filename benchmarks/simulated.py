@@ -144,7 +144,7 @@ def _row(name: str, row: Ratios) -> str:
 
 
 def _line(name: str, cells: Sequence[str]) -> str:
-    return f"{name:27}" + "".join(f"{cell:>12}" for cell in cells)
+    return (f"{name:27}" + "".join(f"{cell:>12}" for cell in cells)).rstrip()
 
 
 if __name__ == "__main__":
