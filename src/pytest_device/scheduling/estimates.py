@@ -116,6 +116,8 @@ class Estimates:
 
     def total(self, tests: Sequence[int], *, plain: bool) -> float:
         """Return the known or estimated duration of several tests."""
+        if not self._uncounted and not self._sums_of_families:
+            return len(tests) * self.mean(plain=plain)  # no test is known
         return sum([self.of(test, plain=plain) for test in tests])
 
     def mean(self, *, plain: bool) -> float:

@@ -1,7 +1,7 @@
 """The tests to run, grouped by needed devices and shared fixtures, in order. Pure."""
 
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -111,7 +111,7 @@ class TestPlan:
         One case of each function comes first, since it shows how long the others take while there is time to start
         the long ones early; of these, the one with the largest code, which probably does most.
         """
-        numbers = Counter[str]()
+        numbers = defaultdict[str, int](int)
         keys: list[tuple[int, int]] = []
         for nodeid, size in zip(nodeids, self.sizes or repeat(0)):  # noqa: B905
             function = nodeid.partition("[")[0]
