@@ -33,7 +33,7 @@ def dispatcher_of(
         history.add_test(nodeid, seconds)
 
     tests = [(of, NO_BOND) for of in groups or [group] * len(nodeids)]
-    plan = TestPlan(GROUPS, ["android", "ios"], tests, may_order, sizes)
+    plan = TestPlan(GROUPS, ["android", "ios"], tests, may_order, sizes=sizes)
     boots: list[float | None] = [1.0, 1.0]
     dispatcher = plan.dispatcher(nodeids, history, boots, Limits(2, inf))
     dispatcher.add_worker(0)
