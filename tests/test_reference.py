@@ -3,7 +3,7 @@
 import doctest
 import importlib
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 import pytest_device
 from pytest_device import DeviceClient, SessionRequest
 from pytest_device.controllers.snapshot import Rect
+from pytest_device.redact import is_secret_name
+from pytest_device.settings import as_given, resolve
 from pytest_device.testing import FaultyService, faulty_service
 from pytest_device.verdict import Verdict
 from tests.docs_pages import DOCS
@@ -32,6 +34,8 @@ def examples_of(name: str) -> Iterator[doctest.DocTest]:
             yield example
 
 
+FUNCTIONS = (as_given, is_secret_name, resolve)
+"""Functions of this package's own modules whose examples say more than their sentences."""
 EXAMPLES = [
     pytest.param(example, id=example.name)
     for name in PUBLIC
@@ -92,6 +96,14 @@ def test_the_examples_of_a_package_that_stands_alone_run(package: str) -> None:
     for example in examples:
         example.globs.update(vars(module))
         doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(example)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_example_of_a_function_runs(function: Callable[..., object]) -> None:
+    (example,) = doctest.DocTestFinder().find(function, function.__name__)
+    assert example.examples
+
+    doctest.DebugRunner().run(example)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
