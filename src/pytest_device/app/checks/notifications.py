@@ -32,18 +32,18 @@ def check_notifications(project: Project) -> Iterator[Finding]:
     index, options = _plugin(project)
     trail = ("plugins", index, 1)
     for key in _OPTIONS:
-        if (value := options.get(key.name)) is not None and (
-            problem := key.problem(value)
-        ):
-            fix = (
-                "for example #ffffff"
-                if problem.endswith(HEX.rule)
-                else f"change the value of {key.name}"
-            )
+        value = options.get(key.name)
+        problem = key.problem(value) if value is not None else None
+        if problem:
+            fix = f"change the value of {key.name}"
+            if problem.endswith(HEX.rule):
+                fix = "for example #ffffff"
             yield in_config(
                 project, "notifications-value", (*trail, key.name), problem, fix
             )
-    if isinstance(icon := options.get("icon"), str):
+
+    icon = options.get("icon")
+    if isinstance(icon, str):
         yield from _icon(project, (*trail, "icon"), icon)
     yield from _sounds(project, (*trail, "sounds"), options.get("sounds"))
     if options.get("defaultChannel") is not None:
@@ -53,27 +53,24 @@ def check_notifications(project: Project) -> Iterator[Finding]:
             "skipped",
             "the app creates its channels while it runs",
         )
-    if (
-        _uses_tasks(project)
-        and options.get("enableBackgroundRemoteNotifications") is not True
-        and not _has_mode(project)
-    ):
-        what, fix = (
-            "is off",
-            "set enableBackgroundRemoteNotifications of the plugin to true",
-        )
-        yield in_config(project, "notifications-background", trail[:2], what, fix)
+
+    is_enabled = options.get("enableBackgroundRemoteNotifications") is True
+    if _uses_tasks(project) and not is_enabled and not _has_mode(project):
+        fix = "set enableBackgroundRemoteNotifications of the plugin to true"
+        yield in_config(project, "notifications-background", trail[:2], "is off", fix)
 
 
 def _plugin(project: Project) -> tuple[int, Object]:
     """Return the index and options of the plugin, or 0 and no options if it is absent."""
-    plugins, name = (
-        at(project.config, "plugins"),
-        project.vendor.package("notifications"),
-    )
-    for index, plugin in enumerate(plugins if isinstance(plugins, list) else []):
+    plugins = at(project.config, "plugins")
+    if not isinstance(plugins, list):
+        return 0, {}
+
+    name = project.vendor.package("notifications")
+    for index, plugin in enumerate(plugins):
         if plugin == name or at(plugin, 0) == name:
             return index, object_at(at(plugin, 1))
+
     return 0, {}
 
 
@@ -81,19 +78,21 @@ def _icon(
     project: Project, trail: tuple[str | int, ...], icon: str
 ) -> Iterator[Finding]:
     fix = "save a PNG of 96x96 pixels, white on transparent"
-    if missing := list(missing_file(project, trail, icon)):
+    missing = list(missing_file(project, trail, icon))
+    if missing:
         yield from missing
         return
+
     try:
         header, colors = read_png(project.root / icon, ICON_SIZE)
-    except (PngError, OSError) as error:
-        problem = (
-            str(error)
-            if isinstance(error, PngError)
-            else f"cannot be read: {error.strerror or error}"
-        )
+    except PngError as error:
+        yield in_config(project, "notifications-icon", trail, str(error), fix)
+        return
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or error}"
         yield in_config(project, "notifications-icon", trail, problem, fix)
         return
+
     if colors is None:
         yield in_config(
             project,
@@ -103,6 +102,7 @@ def _icon(
             fix,
         )
         return
+
     if not colors.is_white:
         yield in_config(project, "notifications-icon", trail, "is not all white", fix)
     if not colors.is_transparent:
@@ -114,7 +114,10 @@ def _icon(
 def _sounds(
     project: Project, trail: tuple[str | int, ...], sounds: Json
 ) -> Iterator[Finding]:
-    for index, sound in enumerate(sounds if isinstance(sounds, list) else []):
+    if not isinstance(sounds, list):
+        return
+
+    for index, sound in enumerate(sounds):
         place = (*trail, index)
         if not isinstance(sound, str):
             yield in_config(
@@ -125,6 +128,7 @@ def _sounds(
                 "name a local file",
             )
             continue
+
         yield from missing_file(project, place, sound, os.path.isfile)
         if Path(sound).suffix.lower() != ".wav":
             yield in_config(
@@ -146,4 +150,5 @@ def _uses_tasks(project: Project) -> bool:
 
 def _has_mode(project: Project) -> bool:
     modes = at(project.config, "ios", "infoPlist", "UIBackgroundModes")
+
     return isinstance(modes, list) and _MODE in modes

@@ -19,29 +19,27 @@ from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
 
 PATTERN_SECONDS: Final = 3.0
+"""Time limit of the search for excluded names, in seconds: a pattern may take forever."""
 
 _SYNCED = (
-    *(
-        "ios",
-        "android",
-        "plugins",
-        "icon",
-        "scheme",
-        "userInterfaceStyle",
-        "splash",
-        "updates",
-        "orientation",
-    ),
-    *(
-        "backgroundColor",
-        "primaryColor",
-        "notification",
-        "androidStatusBar",
-        "androidNavigationBar",
-        "jsEngine",
-    ),
+    "ios",
+    "android",
+    "plugins",
+    "icon",
+    "scheme",
+    "userInterfaceStyle",
+    "splash",
+    "updates",
+    "orientation",
+    "backgroundColor",
+    "primaryColor",
+    "notification",
+    "androidStatusBar",
+    "androidNavigationBar",
+    "jsEngine",
     "locales",
 )
+"""Keys that generated native directories take from the app config."""
 
 _VERSION: Final = re.compile(
     r"(>=|<=|>|<|=|\^|~)?\s*v?(\d{1,16})(?:\.(\d{1,16}|[xX*]))?(?:\.(\d{1,16}|[xX*]))?(?:-([\w.-]{1,256}))?[^\s|,]*",
@@ -74,15 +72,16 @@ def app_config_fields_not_synced(project: Project) -> list[Finding]:
                 "enable doctor.appConfigFieldsNotSyncedCheck",
             )
         ]
-    written = [key for key in project.config if key in _SYNCED]
-    if not written or not native_files(project.root, "ios", "android"):
+
+    keys = [key for key in project.config if key in _SYNCED]
+    if not keys or not native_files(project.root, "ios", "android"):
         return [project_finding("native-not-synced", project, "passed")]
-    what = f"builds do not sync {', '.join(written)}"
+
     return [
         failed(
             "native-not-synced",
             config_path(project),
-            what,
+            f"builds do not sync {', '.join(keys)}",
             "ignore /ios and /android, or delete the keys",
         )
     ]
@@ -102,26 +101,27 @@ def install_check(
                 "pass a table of the expected versions",
             )
         ]
-    found: list[Finding] = []
-    for name, wanted in versions.items():
-        kind = package.kind_of(name)
-        if kind is None or name in package.install_exclude:
+
+    findings: list[Finding] = []
+    for name, expected in versions.items():
+        key = package.kind_of(name)
+        if key is None or name in package.install_exclude:
             continue
-        actual = (
-            package.installed_version(name)
-            or text_at(package.content, kind, name)
-            or ""
-        )
-        if not fits(actual, wanted):
-            what, place = (
-                f"{name} is {actual}, expected {wanted}",
-                package.document.place(kind, name),
+
+        requested = text_at(package.content, key, name)
+        actual = package.installed_version(name) or requested or ""
+        if not fits(actual, expected):
+            findings.append(
+                failed(
+                    "install-version",
+                    package.document.path,
+                    f"{name} is {actual}, expected {expected}",
+                    f"install {name}@{expected}, or add it to install.exclude",
+                    package.document.place(key, name),
+                )
             )
-            fix = f"install {name}@{wanted}, or add it to install.exclude"
-            found.append(
-                failed("install-version", package.document.path, what, fix, place)
-            )
-    return found or [project_finding("install-version", project, "passed")]
+
+    return findings or [project_finding("install-version", project, "passed")]
 
 
 def directory_check(
@@ -147,26 +147,26 @@ def directory_check(
                 "pass a table of the known libraries",
             )
         ]
-    excluded = _excluded(project, check.exclude, list(project.package.dependencies))
-    names = [name for name in project.package.dependencies if name not in excluded]
-    unknown = "is unknown" if check.list_unknown_packages else ""
-    problems = {
-        name: problem for name in names if (problem := directory.get(name, unknown))
-    }
-    document, fix = (
-        project.package.document,
-        "replace it, or add it to reactNativeDirectoryCheck.exclude",
-    )
-    return [
-        failed(
-            "library-directory",
-            document.path,
-            f"{name} {problem}",
-            fix,
-            document.place("dependencies", name),
-        )
-        for name, problem in problems.items()
-    ] or [project_finding("library-directory", project, "passed")]
+
+    names = list(project.package.dependencies)
+    excluded = _excluded(project, check.exclude, names)
+    problem_of_unknown = "is unknown" if check.list_unknown_packages else ""
+    document = project.package.document
+    findings: list[Finding] = []
+    for name in names:
+        problem = directory.get(name, problem_of_unknown)
+        if name not in excluded and problem:
+            findings.append(
+                failed(
+                    "library-directory",
+                    document.path,
+                    f"{name} {problem}",
+                    "replace it, or add it to reactNativeDirectoryCheck.exclude",
+                    document.place("dependencies", name),
+                )
+            )
+
+    return findings or [project_finding("library-directory", project, "passed")]
 
 
 def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> set[str]:
@@ -178,21 +178,29 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
     ]
     if not patterns:
         return set(entries)
-    task = json.dumps([patterns, names])
-    try:  # in its own process: a runaway search can't be stopped otherwise
-        done = subprocess.run(  # noqa: S603  # this Python
-            [sys.executable, "-I", "-S", "-c", _SEARCH], input=task, capture_output=True, text=True, check=True,
+
+    # In a process of its own: a runaway search can't be stopped otherwise.
+    try:
+        completed = subprocess.run(  # noqa: S603  # this Python
+            [sys.executable, "-I", "-S", "-c", _SEARCH],
+            input=json.dumps([patterns, names]),
+            capture_output=True,
+            text=True,
+            check=True,
             timeout=PATTERN_SECONDS,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         trail = (project.vendor.key, "doctor", "reactNativeDirectoryCheck", "exclude")
-        place = project.package.document.place(*trail) or Place(0, 0)
-        problem = f"{'.'.join(trail[1:])} has a pattern that takes more than {PATTERN_SECONDS:g} s: simplify it"
-        path = project.package.document.path
+        document = project.package.document
+        place = document.place(*trail) or Place(0, 0)
         raise ProjectError(
-            problem, path=path, line=place.line, column=place.column
+            f"{'.'.join(trail[1:])} has a pattern that takes more than {PATTERN_SECONDS:g} s: simplify it",
+            path=document.path,
+            line=place.line,
+            column=place.column,
         ) from None
-    return {*entries, *json.loads(done.stdout)}
+
+    return {*entries, *json.loads(completed.stdout)}
 
 
 def fits(version: str, wanted: str) -> bool:
@@ -203,18 +211,26 @@ def fits(version: str, wanted: str) -> bool:
     """
     if max(len(version), len(wanted)) > MAX_VERSION:
         return False
-    found = _VERSION.search(version)
-    return found is not None and any(
-        _fits(_version(found), one) for one in wanted.split("||")
-    )
+
+    match = _VERSION.search(version)
+    if match is None:
+        return False
+
+    actual = _version(match)
+
+    return any(_fits(actual, alternative) for alternative in wanted.split("||"))
 
 
 def _fits(actual: "_Version", wanted: str) -> bool:
-    parts = list(_VERSION.finditer(_HYPHEN.sub(r">=\1 <=\2", wanted)))
-    named = [base.numbers for part in parts if not (base := _version(part)).is_release]
-    return (actual.is_release or actual.numbers in named) and all(
-        _holds(actual, part) for part in parts
-    )
+    """Return whether a version satisfies all comparisons of a range without alternatives."""
+    comparisons = list(_VERSION.finditer(_HYPHEN.sub(r">=\1 <=\2", wanted)))
+    if not actual.is_release:
+        bases = [_version(comparison) for comparison in comparisons]
+        prereleases = [base.numbers for base in bases if not base.is_release]
+        if actual.numbers not in prereleases:
+            return False
+
+    return all(_holds(actual, comparison) for comparison in comparisons)
 
 
 class _Version(NamedTuple):
@@ -229,30 +245,64 @@ class _Version(NamedTuple):
 
 def _version(part: re.Match[str]) -> _Version:
     names = part[5].split(".") if part[5] else []
-    identifiers = tuple(
-        (not one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in names
-    )
-    return _Version(tuple([*_given(part), 0, 0][:3]), not names, identifiers)
+    identifiers = tuple(_identifier(name) for name in names)
+    numbers = (*_numbers(part), 0, 0)[:3]
+
+    return _Version(numbers, not names, identifiers)
 
 
-def _given(part: re.Match[str]) -> list[int]:
-    """Return the numbers of a version that are given: one to three."""
-    return [int(one) for one in part.groups()[1:4] if one and one.isdecimal()]
+def _identifier(name: str) -> tuple[bool, int, str]:
+    """Return an identifier of a prerelease so that numbers come before words."""
+    if name.isdecimal():
+        return False, int(name), name
+
+    return True, 0, name
 
 
-def _holds(actual: _Version, part: re.Match[str]) -> bool:
-    base, given, operator = _version(part), _given(part), part[1]
-    same = {"^": _caret(given), "~": min(len(given), 2)}.get(operator, len(given))
-    numbers = (*given[: same - 1], given[same - 1] + 1, 0, 0)[:3]
+def _numbers(part: re.Match[str]) -> list[int]:
+    """Return the numbers that a version or comparison has: one to three."""
+    return [int(text) for text in part.groups()[1:4] if text and text.isdecimal()]
+
+
+def _holds(actual: _Version, comparison: re.Match[str]) -> bool:
+    """Return whether a version satisfies a comparison such as ``^1.2``."""
+    base = _version(comparison)
+    operator = comparison[1]
+    if operator == "<":
+        return actual < base
+    if operator == ">=":
+        return actual >= base
+
+    after = _after(base, _numbers(comparison), operator)
+    if operator == "<=":
+        return actual < after
+    if operator == ">":
+        return actual >= after
+
+    return base <= actual < after
+
+
+def _after(base: _Version, numbers: list[int], operator: str | None) -> _Version:
+    """Return the first version above those that a comparison stands for: ``1.2`` for those that begin with ``1.1``."""
+    equal_numbers = len(numbers)
+    if operator == "^":
+        equal_numbers = _caret(numbers)
+    elif operator == "~":
+        equal_numbers = min(len(numbers), 2)
+
     # ^0.0.3-rc.1 also takes 0.0.3.
-    is_whole = same == len(base.numbers) and operator != "^"
-    after = base._replace(is_past=True) if is_whole else _Version(numbers)
-    is_above = operator in ("<", "<=") or actual >= (after if operator == ">" else base)
-    return is_above and (
-        operator in (">", ">=") or actual < (base if operator == "<" else after)
-    )
+    if equal_numbers == len(base.numbers) and operator != "^":
+        return base._replace(is_past=True)
+
+    *leading, last = numbers[:equal_numbers]
+
+    return _Version((*leading, last + 1, 0, 0)[:3])
 
 
-def _caret(given: list[int]) -> int:
+def _caret(numbers: list[int]) -> int:
     """Return how many leading numbers must match: up to and including the first that is not 0."""
-    return next((index + 1 for index, number in enumerate(given) if number), len(given))
+    for count, number in enumerate(numbers, start=1):
+        if number != 0:
+            return count
+
+    return len(numbers)

@@ -50,32 +50,31 @@ def python_module(
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(unique(parameters), []).append(name)
+
+    types: list[str] = []
+    overloads: list[str] = []
+    for number, (parameters, names) in enumerate(groups.items()):
+        if parameters:
+            types.append(_typed_dict(number, parameters))
+        overloads += _overloads(number, parameters, names)
+    # Type checkers reject a single overload.
+    if len(overloads) == 1:
+        overloads.append(overloads[0])
+
     profile = profile_of(vendor)
-    names = "Links, VendorProfile" if profile.own() else "Links"
-    head = _HEAD.format(root=_quoted(root), names=names)
+    imported = "Links, VendorProfile" if profile.own() else "Links"
+    head = _HEAD.format(root=_quoted(root), names=imported)
     tail = _TAIL.format(vendor=_vendor_argument(profile))
-    overloads = [
-        text
-        for number, group in enumerate(groups.items())
-        for text in _overloads(number, *group)
-    ]
-    if len(overloads) == 1:  # type checkers reject a single overload
-        overloads.append(
-            _overload("Literal[()]", "params: None = None", [])
-            if not routes
-            else overloads[0]
-        )
-    types = [
-        _typed_dict(number, parameters)
-        for number, parameters in enumerate(groups)
-        if parameters
-    ]
+
     return "\n".join([head, *types]) + "\n".join(overloads) + tail
 
 
 def _typed_dict(number: int, parameters: tuple[Parameter, ...]) -> str:
-    fields = ", ".join(f"{_quoted(one.name)}: {_type(one)}" for one in parameters)
-    return f'_Params{number} = TypedDict("_Params{number}", {{{fields}}})\n'
+    fields = [
+        f"{_quoted(parameter.name)}: {_type(parameter)}" for parameter in parameters
+    ]
+
+    return f'_Params{number} = TypedDict("_Params{number}", {{{", ".join(fields)}}})\n'
 
 
 def _overloads(
@@ -85,18 +84,18 @@ def _overloads(
     if not parameters:
         yield _overload(routes, "params: None = None", [])
         return
+
     yield _overload(routes, f"params: _Params{number}", [])
-    if all(
-        one.name.isidentifier()
-        and not keyword.iskeyword(one.name)
-        and one.name not in _TAKEN
-        for one in parameters
-    ):
-        yield _overload(
-            routes,
-            "params: None = None",
-            [f"{one.name}: {_type(one)}" for one in parameters],
-        )
+    if all(_is_argument(parameter.name) for parameter in parameters):
+        arguments = [
+            f"{parameter.name}: {_type(parameter)}" for parameter in parameters
+        ]
+        yield _overload(routes, "params: None = None", arguments)
+
+
+def _is_argument(name: str) -> bool:
+    """Return whether a parameter can be a keyword argument of the generated function."""
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in _TAKEN
 
 
 def _overload(routes: str, params: str, named: list[str]) -> str:
@@ -110,16 +109,9 @@ def _overload(routes: str, params: str, named: list[str]) -> str:
         "platform: str | None = None",
         *named,
     ]
-    return "\n".join(
-        [
-            "",
-            "",
-            "@overload",
-            "def device_link(",
-            *(f"    {line}," for line in lines),
-            ") -> str: ...",
-        ]
-    )
+    arguments = "".join(f"    {line},\n" for line in lines)
+
+    return f"\n\n@overload\ndef device_link(\n{arguments}) -> str: ..."
 
 
 def _type(parameter: Parameter) -> str:
@@ -129,10 +121,14 @@ def _type(parameter: Parameter) -> str:
 def _vendor_argument(profile: VendorProfile) -> str:
     """Return the argument by which the generated module loads the same project."""
     word = _quoted(profile.word)
-    if own := profile.own():
-        rest = "".join(f", {name}={_quoted(one)}" for name, one in own.items())
-        return f", vendor=VendorProfile({word}{rest})"
-    return "" if profile.word == VENDOR else f", vendor={word}"
+    own = profile.own()
+    if own:
+        fields = "".join(f", {name}={_quoted(value)}" for name, value in own.items())
+        return f", vendor=VendorProfile({word}{fields})"
+    if profile.word == VENDOR:
+        return ""
+
+    return f", vendor={word}"
 
 
 def _quoted(text: str) -> str:
@@ -176,12 +172,14 @@ def _union(types: Iterable[str]) -> str:
 def _object(name: str, parameters: tuple[Parameter, ...], value: str) -> str:
     if not parameters:
         return f"{{ pathname: `{_literal(name)}`; params?: Record<string, never> }}"
-    several = f"({value})[]" if " " in value else f"{value}[]"
-    fields = " ".join(
-        f"{_key(one.name)}: {several if one.catch_all else value};"
-        for one in unique(parameters)
-    )
-    return f"{{ pathname: `{_literal(name)}`; params: {{ {fields} }} }}"
+
+    list_of_values = f"({value})[]" if " " in value else f"{value}[]"
+    fields: list[str] = []
+    for parameter in unique(parameters):
+        value_type = list_of_values if parameter.catch_all else value
+        fields.append(f"{_key(parameter.name)}: {value_type};")
+
+    return f"{{ pathname: `{_literal(name)}`; params: {{ {' '.join(fields)} }} }}"
 
 
 def _literal(name: str) -> str:
@@ -189,6 +187,7 @@ def _literal(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    return (
-        name if re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII) else json.dumps(name)
-    )
+    if re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII):
+        return name
+
+    return json.dumps(name)
