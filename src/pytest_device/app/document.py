@@ -71,14 +71,17 @@ class Document:
     def place(self, *trail: str | int) -> Place | None:
         """Return the position of a key or element, or None if the document doesn't contain it."""
         offset = self._offsets.get(trail)
-        return None if offset is None else self._lines.place(offset)
+        if offset is None:
+            return None
+
+        return self._lines.place(offset)
 
     def inside(self, *trail: str | int) -> int:
         """Return the offset just after the opening bracket of an existing array or object."""
         start = self._offsets[trail] if trail else 0
-        return next(
-            offset + 1 for mark, offset in _marks(self.text, start) if mark in "[{"
-        )
+        marks = _marks(self.text, start)
+
+        return next(offset + 1 for mark, offset in marks if mark in "[{")
 
     @cached_property
     def _lines(self) -> "Lines":
@@ -87,21 +90,26 @@ class Document:
     @property
     def duplicates(self) -> list[Trail]:
         """Paths of duplicate keys; the last value wins."""
-        return self._scan[1]
+        _offsets, duplicates = self._scan
+
+        return duplicates
 
     @property
     def _offsets(self) -> "dict[Trail, int]":
-        return self._scan[0]
+        offsets, _duplicates = self._scan
+
+        return offsets
 
     @cached_property
     def _scan(self) -> "tuple[dict[Trail, int], list[Trail]]":
         offsets: dict[Trail, int] = {}
-        twice: dict[Trail, None] = {}
+        duplicates: dict[Trail, None] = {}
         for trail, offset in _trails(self.text):
             if trail in offsets:
-                twice[trail] = None
+                duplicates[trail] = None
             offsets[trail] = offset
-        return offsets, list(twice)
+
+        return offsets, list(duplicates)
 
 
 @dataclass(frozen=True)
@@ -113,11 +121,12 @@ class Lines:
     def place(self, offset: int) -> Place:
         """Return the line and column of an offset."""
         line = bisect.bisect_right(self._starts, offset)
+
         return Place(line, offset - self._starts[line - 1] + 1)
 
     @cached_property
     def _starts(self) -> "list[int]":
-        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
 
 def at(value: Json, *trail: str | int) -> Json:
@@ -125,20 +134,26 @@ def at(value: Json, *trail: str | int) -> Json:
     for step in trail:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None
+        elif isinstance(value, list) and step < len(value):
+            value = value[step]
         else:
-            value = (
-                value[step] if isinstance(value, list) and step < len(value) else None
-            )
+            return None
+
     return value
 
 
 def object_at(value: Json, *trail: str) -> Object:
     """Return the object at a path, or an empty one if there is none."""
-    return found if isinstance(found := at(value, *trail), dict) else {}
+    inner = at(value, *trail)
+
+    return inner if isinstance(inner, dict) else {}
 
 
 def text_at(value: Json, *trail: str) -> str | None:
-    return found if isinstance(found := at(value, *trail), str) else None
+    """Return the string at a path, or None if there is none."""
+    inner = at(value, *trail)
+
+    return inner if isinstance(inner, str) else None
 
 
 def _parsed(text: str, path: Path) -> Json:

@@ -11,6 +11,7 @@ from pytest_device.app.routes import href as hrefs
 from pytest_device.app.routes.declarations import typescript_declaration
 from pytest_device.app.routes.match import Match, Matcher, path_of
 from pytest_device.app.routes.names import (
+    NOT_FOUND,
     PLATFORMS,
     Parameter,
     Route,
@@ -57,8 +58,10 @@ class Routes:
         Raises ProjectError if the directory can't be read, or has more than 100,000 files or 50 levels.
         """
         directory = Path(app_dir)
+        files = _files(directory)
+
         return cls.of_files(
-            _files(directory), platform=platform, directory=directory, vendor=vendor
+            files, platform=platform, directory=directory, vendor=vendor
         )
 
     @classmethod
@@ -67,7 +70,7 @@ class Routes:
         files: Iterable[str],
         *,
         platform: str | None = None,
-        directory: Path = Path("app"),  # immutable
+        directory: Path = Path("app"),
         vendor: str = "vendor",
     ) -> "Routes":
         """Return the routes for a list of files, with paths relative to the routes directory."""
@@ -75,13 +78,17 @@ class Routes:
             raise ConfigError(
                 f"platform {platform!r} must be one of {', '.join(PLATFORMS)}"
             )
+
         tree = _Tree(platform)
         for path in sorted(files, key=_in_tree):
-            if found := route_file(path):
-                tree.add(found)
+            file = route_file(path)
+            if file is not None:
+                tree.add(file)
+
         navigators = tuple(tree.navigators())
-        within = frozenset(one.segments for one in navigators)
-        routes = sorted(tree.routes(), key=lambda route: _precedence(route, within))
+        layouts = frozenset(navigator.segments for navigator in navigators)
+        routes = sorted(tree.routes(), key=lambda route: _precedence(route, layouts))
+
         return cls(
             directory,
             tuple(routes),
@@ -111,7 +118,9 @@ class Routes:
         query: Mapping[str, object] | None = None,
     ) -> str:
         """Build the path of a route. Raises ConfigError unless the route exists and its parameters match."""
-        __tracebackhide__ = True  # show the error at the test's line
+        # The error belongs to the line of the test.
+        __tracebackhide__ = True
+
         return hrefs.href(self._linkable, route, params or {}, query or {})
 
     def typescript_declaration(self) -> str:
@@ -121,19 +130,20 @@ class Routes:
     @cached_property
     def linkable(self) -> dict[str, tuple[Parameter, ...]]:
         """Parameters of the routes that links can target, by name, with and without groups."""
-        pages = sorted(
-            (one for one in self.all if one.kind == "html"),
-            key=lambda one: _in_tree(one.page),
-        )
-        return {
-            name: one.parameters
-            for one in pages
-            for name in (one.grouped_name, one.name)
-        }
+        pages = [route for route in self.all if route.kind == "html"]
+        pages.sort(key=lambda page: _in_tree(page.page))
+
+        parameters: dict[str, tuple[Parameter, ...]] = {}
+        for page in pages:
+            parameters[page.grouped_name] = page.parameters
+            parameters[page.name] = page.parameters
+
+        return parameters
 
     @cached_property
     def _linkable(self) -> hrefs.Linkable:
-        special = tuple(one.page for one in self.all if one.kind != "html")
+        special = tuple(route.page for route in self.all if route.kind != "html")
+
         return hrefs.Linkable(self.linkable, special, self.match)
 
     @cached_property
@@ -148,7 +158,8 @@ class Routes:
 def _in_tree(path: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key that orders files before sibling directories."""
     *directories, name = path.split("/")
-    return (*((1, one) for one in directories), (0, name))
+
+    return (*((1, directory) for directory in directories), (0, name))
 
 
 def _precedence(
@@ -159,23 +170,22 @@ def _precedence(
     Of static routes, an index and routes in groups come first, then the shortest: as seen from the nearest layout.
     """
     kind = ("html", "api", "not_found").index(route.kind)
-    shape = tuple(
-        (segment == "+not-found", found.catch_all)
-        for segment in route.segments
-        if (found := parameter(segment))
-    )
-    above = max(
-        (
-            depth
-            for depth in range(len(route.segments))
-            if route.segments[:depth] in layouts
-        ),
-        default=0,
-    )
-    path = route.segments[above:]
-    first = path == ("index",) or any(map(is_group, path))
-    static = () if shape else (not first, len("/".join(path)))
-    return kind, bool(shape), -len(shape), shape, static
+    parameters: list[tuple[bool, bool]] = []
+    for segment in route.segments:
+        found = parameter(segment)
+        if found is not None:
+            parameters.append((segment == NOT_FOUND, found.catch_all))
+    if parameters:
+        return kind, True, -len(parameters), tuple(parameters)
+
+    layout_depth = 0
+    for depth in range(len(route.segments)):
+        if route.segments[:depth] in layouts:
+            layout_depth = depth
+    path = route.segments[layout_depth:]
+    is_first = path == ("index",) or any(is_group(segment) for segment in path)
+
+    return kind, False, not is_first, len("/".join(path))
 
 
 @dataclass
@@ -186,69 +196,79 @@ class _Tree:
     layouts: list[str] = field(default_factory=list[str])
     _layout_files: dict[str, RouteFile] = field(default_factory=dict[str, RouteFile])
     problems: list[RouteProblem] = field(default_factory=list[RouteProblem])
-    _found: dict[tuple[str, str], dict[str | None, RouteFile]] = field(
+    _route_files: dict[tuple[str, str], dict[str | None, RouteFile]] = field(
         default_factory=dict[tuple[str, str], dict[str | None, RouteFile]]
     )
+    """The files of each kind and name, by platform."""
 
-    def add(self, found: RouteFile) -> None:
-        if found.problem:
-            self.problems.append(RouteProblem(found.path, found.problem))
-        elif found.kind == "layout":
-            self.layouts.append(found.name)
-            best = self._layout_files.setdefault(found.name, found)
-            if self._level(found) > self._level(best):
-                self._layout_files[found.name] = found
+    def add(self, file: RouteFile) -> None:
+        """Add a file, of a layout or of a route for each combination of its groups."""
+        if file.problem:
+            self.problems.append(RouteProblem(file.path, file.problem))
+        elif file.kind == "layout":
+            self._add_layout(file)
         else:
-            self._add_route(found)
+            self._add_route(file)
 
-    def _add_route(self, found: RouteFile) -> None:
-        kind = "html" if found.kind == "not_found" else found.kind
-        for name in spread(found.name):
-            files = self._found.setdefault((kind, name), {})
-            if (first := files.setdefault(found.platform, found)) is not found:
+    def _add_layout(self, file: RouteFile) -> None:
+        self.layouts.append(file.name)
+        best = self._layout_files.get(file.name)
+        if best is None or self._level(file) > self._level(best):
+            self._layout_files[file.name] = file
+
+    def _add_route(self, file: RouteFile) -> None:
+        kind = "html" if file.kind == "not_found" else file.kind
+        for name in spread(file.name):
+            files = self._route_files.setdefault((kind, name), {})
+            first = files.setdefault(file.platform, file)
+            if first is not file:
                 problem = (
                     f"is the same route as {first.path}: remove or rename one of them"
                 )
-                self.problems.append(RouteProblem(found.path, problem))
+                self.problems.append(RouteProblem(file.path, problem))
 
-    def _level(self, found: RouteFile) -> int:
+    def _level(self, file: RouteFile) -> int:
         """Return how well a file fits the platform; the highest value wins, negative ones are unused."""
-        if found.platform is None:
+        if file.platform is None:
             return 0
-        if found.platform == self.platform:
+        if file.platform == self.platform:
             return 2
-        return (
-            1
-            if found.platform == "native" and self.platform in ("android", "ios")
-            else -1
-        )
+        if file.platform == "native" and self.platform in ("android", "ios"):
+            return 1
+
+        return -1
 
     def navigators(self) -> Iterator[Route]:
         """Yield the layouts below the root, which no URL names."""
-        for name, found in self._layout_files.items():
-            for one in spread(name):
-                if segments := tuple(one.split("/")[:-1]):
-                    yield Route(f"./{found.path}", "layout", segments)
+        for name, file in self._layout_files.items():
+            for page in spread(name):
+                segments = tuple(page.split("/")[:-1])
+                if segments:
+                    yield Route(f"./{file.path}", "layout", segments)
 
     def routes(self) -> Iterator[Route]:
         """Yield the routes; of routes with equal precedence, the deepest comes first."""
-        apis: set[str] = set()
-        for (_, name), files in reversed(self._found.items()):
+        api_paths: set[str] = set()
+        for (_, name), files in reversed(self._route_files.items()):
             best = max(files.values(), key=self._level)
             if None not in files:
-                self.problems.append(
-                    RouteProblem(
-                        best.path, "needs a file of the same name without a platform"
-                    )
-                )
-            elif best.kind != "api" or best.path not in apis:
-                apis |= {best.path} if best.kind == "api" else set()
-                yield Route(f"./{best.path}", best.kind, tuple(name.split("/")))
+                problem = "needs a file of the same name without a platform"
+                self.problems.append(RouteProblem(best.path, problem))
+                continue
+
+            # An API route counts once, however many combinations of groups it has.
+            if best.kind == "api":
+                if best.path in api_paths:
+                    continue
+                api_paths.add(best.path)
+
+            yield Route(f"./{best.path}", best.kind, tuple(name.split("/")))
 
 
 def _files(directory: Path) -> Iterator[str]:
     """Yield the paths of all files under a directory; links to directories are not followed and end in a slash."""
-    pending, count = [("", 0)], 0
+    pending = [("", 0)]
+    count = 0
     while pending:
         below, depth = pending.pop()
         if depth > MAX_DEPTH:
@@ -256,16 +276,18 @@ def _files(directory: Path) -> Iterator[str]:
                 f"has more than {MAX_DEPTH} levels of directories",
                 path=directory / below,
             )
+
         for entry in _entries(directory / below):
             path = f"{below}{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                pending += (
-                    [(f"{path}/", depth + 1)] if entry.name not in _SKIPPED else []
-                )
+                if entry.name not in _SKIPPED:
+                    pending.append((f"{path}/", depth + 1))
                 continue
+
             count += 1
             if count > MAX_FILES:
                 raise ProjectError(f"has more than {MAX_FILES} files", path=directory)
+
             yield f"{path}/" if entry.is_symlink() and entry.is_dir() else path
 
 
