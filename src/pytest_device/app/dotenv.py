@@ -29,19 +29,23 @@ class Assignment:
 def assignments(text: str) -> Iterator[Assignment]:
     """Yield the unexpanded assignments of a file; lines without ``=`` or with an empty name are skipped."""
     text = text.replace("\r", "")
-    start, line = 0, 1
+    start = 0
+    line = 1
     while start < len(text):
         end = _line_end(text, start)
         name = _name(text[start:end])
         if name:
+            # A quoted value may end on another line.
             value, end = _value(text, text.index("=", start) + 1, end)
             yield Assignment(name, value, line)
+
         line += text.count("\n", start, end + 1)
         start = end + 1
 
 
 def _line_end(text: str, start: int) -> int:
     end = text.find("\n", start)
+
     return len(text) if end < 0 else end
 
 
@@ -49,6 +53,7 @@ def _name(line: str) -> str:
     name, equals, _ = line.strip(_BLANK).partition("=")
     if not equals or name.startswith("#"):
         return ""
+
     return re.sub(rf"^export[{_BLANK}]+", "", name.strip(_BLANK))
 
 
@@ -57,15 +62,18 @@ def _value(text: str, start: int, end: int) -> tuple[str, int]:
     value = text[start:end].strip(_BLANK)
     if not value.startswith(('"', "'", "`")):
         return value.partition("#")[0].strip(_BLANK), end
+
     quote = value[0]
     opening = text.index(quote, start)
     closing = text.find(quote, opening + 1)
     if closing < 0:
         return value, end
+
     quoted = text[opening + 1 : closing]
-    return quoted.replace("\\n", "\n") if quote == '"' else quoted, _line_end(
-        text, closing
-    )
+    if quote == '"':
+        quoted = quoted.replace("\\n", "\n")
+
+    return quoted, _line_end(text, closing)
 
 
 _NESTED: Final = r"\$\{(?:\$\{(?:\$\{[^}]*\}|[^}])*\}|[^}])*\}"
@@ -85,16 +93,20 @@ def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     Raises ConfigError for circular or unclosed references, and for values longer than a million characters.
     """
     values = dict(parsed)
-    referenced = dict(parsed)  # what a reference finds
+    # What a reference finds.
+    referenced = dict(parsed)
     for name, value in parsed.items():
-        own = environ.get(name)  # taken as it is, also if it is empty or contains a $
+        own = environ.get(name)
         if own is None:
             text = _Expansion(referenced, environ).of(value, (name,))
-            values[name] = referenced[name] = text.replace("\\$", "$")
+            values[name] = text.replace("\\$", "$")
+            referenced[name] = values[name]
         else:
+            # As it is, also if it is empty or contains a $.
             values[name] = own
             # An empty variable hides its value in the files, but not from references.
             referenced[name] = own or value
+
     return values
 
 
@@ -103,6 +115,7 @@ def _unclosed(text: str) -> int:
     depth = 0
     for mark in re.findall(r"\$\{|\}", text):
         depth = max(depth - 1, 0) if mark == "}" else depth + 1
+
     return depth
 
 
@@ -115,33 +128,44 @@ class _Expansion:
         """Return a string with its references expanded; ``trail`` lists the variables being expanded."""
         if _unclosed(text) > MAX_UNCLOSED:
             raise ConfigError(f"{trail[0]} has unclosed references: close each ${{")
+
         length = 0
 
-        def replaced(found: re.Match[str]) -> str:
+        def replaced(match: re.Match[str]) -> str:
             nonlocal length
-            value = self._replacement(found, trail)
+            value = self._replacement(match, trail)
             length += len(value)
             if length > MAX_LENGTH:
                 raise ConfigError(
                     f"{trail[0]} expands to more than {MAX_LENGTH} characters"
                 )
+
             return value
 
         return _REFERENCE.sub(replaced, text)
 
-    def _replacement(self, found: re.Match[str], trail: tuple[str, ...]) -> str:
-        name, default = found["name"], found["default"] or ""
-        if found["escaped"]:
-            return found[0][1:]
-        if value := self.environ.get(name):
-            return (
-                value
-                if value == self.values.get(name)
-                else self._of_variable(name, value, trail)
-            )
-        if name != trail[-1] and (value := self.values.get(name)):
-            return self._of_variable(name, value, trail)
-        return self.of(default, (*trail, name)) if default.startswith("$") else default
+    def _replacement(self, match: re.Match[str], trail: tuple[str, ...]) -> str:
+        """Return the text for a reference: from the environment, else the files, else the default."""
+        if match["escaped"]:
+            return match[0].removeprefix("\\")
+
+        name = match["name"]
+        in_files = self.values.get(name)
+        in_environment = self.environ.get(name)
+        if in_environment:
+            # Already expanded.
+            if in_environment == in_files:
+                return in_environment
+            return self._of_variable(name, in_environment, trail)
+        # A variable that refers to itself means that of the environment.
+        if in_files and name != trail[-1]:
+            return self._of_variable(name, in_files, trail)
+
+        default = match["default"] or ""
+        if default.startswith("$"):
+            return self.of(default, (*trail, name))
+
+        return default
 
     def _of_variable(self, name: str, value: str, trail: tuple[str, ...]) -> str:
         if name in trail:
@@ -152,4 +176,5 @@ class _Expansion:
             raise ConfigError(
                 f"{trail[0]} refers through more than {MAX_CHAIN} variables"
             )
+
         return self.of(value, (*trail, name))

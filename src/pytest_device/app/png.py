@@ -1,5 +1,6 @@
 """Reads what a PNG image is made of, in bounded memory: its pixels only if it has an expected size."""
 
+import math
 import struct
 import zlib
 from collections.abc import Iterator
@@ -13,7 +14,10 @@ SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 MAX_BYTES: Final = 1024 * 1024
 """Size limit for images whose pixels are checked, in bytes."""
 _CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+"""Number of values of a pixel, by type of color: gray, red-green-blue, palette, gray and alpha, red-green-blue-alpha."""
 _PALETTE: Final = 3
+_HEADER_BYTES: Final = 25
+"""Size of the first chunk: its length, kind, content and checksum."""
 _PASSES: Final = (
     (0, 0, 8, 8),
     (4, 0, 8, 8),
@@ -52,11 +56,15 @@ class Header:
         """The widths and heights of the images that this one is made of."""
         if not self.interlaced:
             return [(self.width, self.height)]
-        sizes = (
-            (-(-(self.width - x) // dx), -(-(self.height - y) // dy))
-            for x, y, dx, dy in _PASSES
-        )
-        return [(width, height) for width, height in sizes if width > 0 and height > 0]
+
+        sizes: list[tuple[int, int]] = []
+        for x, y, x_step, y_step in _PASSES:
+            width = math.ceil((self.width - x) / x_step)
+            height = math.ceil((self.height - y) / y_step)
+            if width > 0 and height > 0:
+                sizes.append((width, height))
+
+        return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +82,26 @@ def read_png(path: Path, size: tuple[int, int]) -> tuple[Header, Colors | None]:
         if (header.width, header.height) != size:
             return header, None
         content = file.read(MAX_BYTES + 1)
+
     if len(content) > MAX_BYTES:
         raise PngError(f"is larger than {MAX_BYTES // 1024 // 1024} MB")
+
     return header, _colors(header, dict(_chunks(content)))
 
 
 def _header(file: IO[bytes]) -> Header:
-    start = file.read(len(SIGNATURE) + 25)
-    if (
-        not start.startswith(SIGNATURE)
-        or start[12:16] != b"IHDR"
-        or len(start) < len(SIGNATURE) + 25
-    ):
+    size = len(SIGNATURE) + _HEADER_BYTES
+    start = file.read(size)
+    is_png = start.startswith(SIGNATURE) and start[12:16] == b"IHDR"
+    if not is_png or len(start) < size:
         raise PngError("is not a PNG image")
+
     width, height, depth, color, _, _, interlaced = struct.unpack_from(
         ">IIBBBBB", start, 16
     )
     if color not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise PngError("is a broken PNG image")
+
     return Header(width, height, depth, color, bool(interlaced))
 
 
@@ -111,31 +121,41 @@ def _chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _colors(header: Header, chunks: dict[bytes, bytes]) -> Colors:
-    white, transparent = True, False
+    is_white = True
+    is_transparent = False
     for red, green, blue, alpha in _pixels(header, chunks):
-        transparent = transparent or alpha < 1
-        white = white and (alpha == 0 or red == green == blue == 1)
-    return Colors(white, transparent)
+        if alpha < 1:
+            is_transparent = True
+        # What cannot be seen has no color.
+        if alpha > 0 and not red == green == blue == 1:
+            is_white = False
+
+    return Colors(is_white, is_transparent)
 
 
 def _pixels(
     header: Header, chunks: dict[bytes, bytes]
 ) -> Iterator[tuple[float, float, float, float]]:
     """Yield red, green, blue and alpha of each pixel, from 0 to 1."""
-    most = (1 << header.depth) - 1
-    trns, palette = chunks.get(b"tRNS", b""), chunks.get(b"PLTE", b"")
-    seen_through = struct.unpack(f">{len(trns) // 2}H", trns[: len(trns) // 2 * 2])
+    max_value = (1 << header.depth) - 1
+    transparency = chunks.get(b"tRNS", b"")
+    palette = chunks.get(b"PLTE", b"")
+    count = len(transparency) // 2
+    has_alpha = header.channels in (2, 4)
+    transparent_color = struct.unpack(f">{count}H", transparency[: count * 2])
+
     for values in _values(header, chunks.get(b"IDAT", b"")):
         if header.color == _PALETTE:
-            yield _entry(palette, trns, values[0])
+            yield _entry(palette, transparency, values[0])
             continue
-        colors = values[:3] if header.channels >= 3 else values[:1] * 3  # noqa: PLR2004  # red, green, blue
-        own = (
-            values[-1] / most
-            if header.channels in (2, 4)
-            else float(values != seen_through)
-        )
-        yield colors[0] / most, colors[1] / most, colors[2] / most, own
+
+        if header.channels >= 3:  # noqa: PLR2004  # red, green, blue
+            red, green, blue = values[:3]
+        else:
+            red = green = blue = values[0]
+        is_visible = values != transparent_color
+        alpha = values[-1] / max_value if has_alpha else float(is_visible)
+        yield red / max_value, green / max_value, blue / max_value, alpha
 
 
 def _entry(
@@ -144,7 +164,9 @@ def _entry(
     entry = palette[index * 3 : index * 3 + 3]
     if len(entry) < 3:  # noqa: PLR2004  # red, green, blue
         raise PngError("is a broken PNG image: a color is missing")
+
     alpha = alphas[index] / 255 if index < len(alphas) else 1.0
+
     return entry[0] / 255, entry[1] / 255, entry[2] / 255, alpha
 
 
@@ -158,34 +180,37 @@ def _values(header: Header, packed: bytes) -> Iterator[tuple[int, ...]]:
         raise PngError("is a broken PNG image") from None
     if len(content) < expected:
         raise PngError("is a broken PNG image: pixels are missing")
-    at, channels = 0, header.channels
+
+    channels = header.channels
+    pixel_bytes = max(1, channels * header.depth // 8)
+    position = 0
     for width, height in header.passes:
         line = bytes(header.line_bytes(width))
         for _ in range(height):
-            line = _unfiltered(
-                content[at : at + len(line) + 1],
-                line,
-                max(1, channels * header.depth // 8),
-            )
-            at += len(line) + 1
+            # Before each line is the number of its filter.
+            end = position + 1 + len(line)
+            line = _unfiltered(content[position:end], line, pixel_bytes)
+            position = end
+
             samples = _samples(line, header.depth)
-            yield from (
-                tuple(samples[n * channels : (n + 1) * channels]) for n in range(width)
-            )
+            for start in range(0, width * channels, channels):
+                yield tuple(samples[start : start + channels])
 
 
 def _samples(line: bytes, depth: int) -> list[int]:
     if depth == 16:  # noqa: PLR2004  # two bytes
         return list(struct.unpack(f">{len(line) // 2}H", line))
-    most = (1 << depth) - 1
-    return [
-        byte >> shift & most for byte in line for shift in range(8 - depth, -1, -depth)
-    ]
+
+    mask = (1 << depth) - 1
+    shifts = range(8 - depth, -1, -depth)
+
+    return [byte >> shift & mask for byte in line for shift in shifts]
 
 
 def _unfiltered(filtered: bytes, above: bytes, step: int) -> bytes:
     """Return a line as it was before one of the five filters, from the line above it."""
-    kind, line = filtered[0], bytearray(filtered[1:])
+    kind = filtered[0]
+    line = bytearray(filtered[1:])
     for index, value in enumerate(line):
         left = line[index - step] if index >= step else 0
         corner = above[index - step] if index >= step else 0
@@ -200,9 +225,12 @@ def _unfiltered(filtered: bytes, above: bytes, step: int) -> bytes:
         if guess is None:
             raise PngError("is a broken PNG image: a filter is unknown")
         line[index] = (value + guess) & 255
+
     return bytes(line)
 
 
 def _paeth(left: int, up: int, corner: int) -> int:
+    """Return the neighbor that is closest to a linear guess, in the order of the specification if several are."""
     guess = left + up - corner
-    return min((left, up, corner), key=lambda one: abs(guess - one))
+
+    return min((left, up, corner), key=lambda neighbor: abs(guess - neighbor))
