@@ -10,7 +10,7 @@ from typing import Any, Final
 from pytest_device.platforms import SYSTEM
 
 FORCE_AFTER_SIGNALS: Final = 3
-"""The third signal during shutdown interrupts it after all; earlier ones are only counted."""
+"""The third signal during shutdown interrupts it after all; earlier ones only end its waits."""
 
 SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 """Signals within this time count as one: a second KeyboardInterrupt would interrupt the handling of the first."""
