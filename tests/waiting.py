@@ -1,5 +1,6 @@
-"""Polls conditions that other processes fulfil, within a time limit."""
+"""Waits for other processes and threads, within a time limit."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -15,3 +16,15 @@ def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
         # Some conditions ask a service, or read all processes of the machine.
         pause = min(0.1, pause * 1.1)
     return True
+
+
+class Checkpoint:
+    """A point at which another thread waits, at most a minute, until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.reached, self.may_go = threading.Event(), threading.Event()
+
+    def wait(self) -> None:
+        """Wait here; called by the other thread."""
+        self.reached.set()
+        self.may_go.wait(60)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.bare.bare_machine import BareMachine
 from tests.bare.blocks import ROOT, commands_of_readme
-from tests.bare.world import World
 
 # Everything is installed for a user who has nothing.
 pytestmark = pytest.mark.timeout(1500)
@@ -20,20 +20,22 @@ WITHOUT_APPIUM = ("test_agent_device", "test_argent", "test_preview")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Generator[BareMachine]:
     directory = tmp_path_factory.mktemp("bare")
     try:
-        yield World(directory)
+        yield BareMachine(directory)
     finally:
         shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="module")
-def clone(world: World) -> Path:
+def clone(machine: BareMachine) -> Path:
     """A fresh clone of the last commit, in which the README's first command has been run."""
-    clone = world.directory / "clone"
-    world.run(f"git -c safe.directory='*' clone -q '{ROOT}' '{clone}'", world.directory)
-    assert_all_passed(world.run(EXAMPLES, clone))
+    clone = machine.directory / "clone"
+    machine.run(
+        f"git -c safe.directory='*' clone -q '{ROOT}' '{clone}'", machine.directory
+    )
+    assert_all_passed(machine.run(EXAMPLES, clone))
     return clone
 
 
@@ -45,21 +47,23 @@ def assert_all_passed(output: str) -> None:
 
 
 def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network(
-    world: World, clone: Path
+    machine: BareMachine, clone: Path
 ) -> None:
     assert_all_passed(
-        world.run(f"{AGAIN} -- -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False)
+        machine.run(
+            f"{AGAIN} -- -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False
+        )
     )
 
 
 def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_network(
-    world: World, clone: Path
+    machine: BareMachine, clone: Path
 ) -> None:
     programs = clone / ".tox" / "examples" / "bin"
-    suite = world.directory / "suite"
+    suite = machine.directory / "suite"
 
-    world.run(
-        f"'{programs}/pytest-device' init '{suite}'", world.directory, online=False
+    machine.run(
+        f"'{programs}/pytest-device' init '{suite}'", machine.directory, online=False
     )
     jobs = [
         (suite / name).read_text()
@@ -67,6 +71,6 @@ def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_netw
     ]
     (command,) = {*re.findall(r"exec pytest .+", "".join(jobs))}
 
-    assert " 4 passed in " in world.run(
+    assert " 4 passed in " in machine.run(
         f"PATH='{programs}':$PATH; {command}", suite, online=False
     )

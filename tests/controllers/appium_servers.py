@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
-from tests.controllers.servers import Answer, ControllerServer, says
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 READY = says({"value": {"ready": True}})
 DONE = says({"value": None})
@@ -45,13 +45,13 @@ def appium(
 
 
 def session_on(
-    far: ControllerServer,
+    controller: ScriptedServer,
     *,
     capabilities: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Session:
     """Return a session without an app that uses this server as Appium."""
-    config = {"appiumUrl": far.url, "capabilities": dict(capabilities or {})}
+    config = {"appiumUrl": controller.url, "capabilities": dict(capabilities or {})}
     blank = {
         "type": "appium",
         "buildId": None,
@@ -61,11 +61,11 @@ def session_on(
     return Session.from_wire(example_session(**blank | changes))
 
 
-def started_with(far: ControllerServer) -> dict[str, Any]:
+def started_with(controller: ScriptedServer) -> dict[str, Any]:
     """Return the capabilities of the only driver that was started."""
     (body,) = [
         body
-        for (path, _), body in zip(far.asked, far.bodies, strict=True)
+        for (path, _), body in zip(controller.asked, controller.bodies, strict=True)
         if path.endswith("/session")
     ]
     wanted: dict[str, Any] = json.loads(body)["capabilities"]
@@ -74,10 +74,10 @@ def started_with(far: ControllerServer) -> dict[str, Any]:
     return always
 
 
-def received(far: ControllerServer, path: str) -> list[Any]:
+def received(controller: ScriptedServer, path: str) -> list[Any]:
     """Return the bodies that a path was sent."""
     return [
         json.loads(body)
-        for (asked, _), body in zip(far.asked, far.bodies, strict=True)
+        for (asked, _), body in zip(controller.asked, controller.bodies, strict=True)
         if asked.endswith(path)
     ]

@@ -12,13 +12,13 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform, SessionType
 from pytest_device.testing import FaultyService, faulty_service
-from tests.controllers.servers import ControllerServer, controller
+from tests.fakes.http_server import ScriptedServer, scripted_server
 from tests.waiting import eventually
 
 
 @pytest.fixture
-def far() -> Generator[ControllerServer]:
-    with controller() as server:
+def controller() -> Generator[ScriptedServer]:
+    with scripted_server() as server:
         yield server
 
 

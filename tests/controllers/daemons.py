@@ -7,7 +7,8 @@ from typing import Any
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.environment import environment_of
-from tests.controllers.servers import Answer, ControllerServer, says, session_at
+from tests.controllers.servers import session_at
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 HTML = Answer(502, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
 TAP: Mapping[str, Any] = {
@@ -43,18 +44,18 @@ def in_turn(*answers: Answer) -> Callable[[str], Answer]:
 
 
 def agent_device(
-    far: ControllerServer, name: str = "a-test", **more: Any
+    controller: ScriptedServer, name: str = "a-test", **more: Any
 ) -> AgentDevice:
     """Return a client of agent-device on a server, with no pauses."""
-    session = session_at(far.url, "agent-device")
+    session = session_at(controller.url, "agent-device")
     return AgentDevice(
         session, environment_of(session, name=name), sleep=lambda _seconds: None, **more
     )
 
 
-def commands(far: ControllerServer) -> list[dict[str, Any]]:
+def commands(controller: ScriptedServer) -> list[dict[str, Any]]:
     """Return the parameters of the commands that a server was sent."""
-    return [json.loads(body)["params"] for body in far.bodies if body]
+    return [json.loads(body)["params"] for body in controller.bodies if body]
 
 
 def tools(calls: Mapping[str, Answer]) -> Callable[[str], Answer]:
@@ -77,6 +78,8 @@ def tools(calls: Mapping[str, Answer]) -> Callable[[str], Answer]:
     return lambda call: own.get(call, says({"error": "Tool not found"}, 404))
 
 
-def argent(far: ControllerServer, **more: Any) -> Argent:
+def argent(controller: ScriptedServer, **more: Any) -> Argent:
     """Return a client of argent on a server, with no pauses."""
-    return Argent(session_at(far.url, "argent"), sleep=lambda _seconds: None, **more)
+    return Argent(
+        session_at(controller.url, "argent"), sleep=lambda _seconds: None, **more
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tests.controllers.appium_servers import DONE, appium, refuses
-from tests.controllers.servers import Answer, ControllerServer, says
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 KEY = "element-6066-11e4-a52e-4f735466cecf"
 
@@ -15,7 +15,7 @@ KEY = "element-6066-11e4-a52e-4f735466cecf"
 class RecordedDevice:
     """A device whose list is open or closed; an element can only be found in an open list."""
 
-    far: ControllerServer
+    controller: ScriptedServer
     rows: list[str]
     """The titles of the notifications, newest first."""
     is_stuck: bool = False
@@ -46,10 +46,10 @@ class RecordedDevice:
                     return one(call)
             return started(call)
 
-        self.far.answer = answer
+        self.controller.answer = answer
 
     def _script(self, _call: str) -> Answer:
-        body = json.loads(self.far.bodies[-1])
+        body = json.loads(self.controller.bodies[-1])
         given: dict[str, Any] = body["args"][0] if body["args"] else {}
         self.scripts.append((body["script"], given))
         return self.run(body["script"], given)
@@ -61,7 +61,7 @@ class RecordedDevice:
         raise NotImplementedError
 
     def _elements(self, _call: str) -> Answer:
-        body = json.loads(self.far.bodies[-1])
+        body = json.loads(self.controller.bodies[-1])
         names = self.found(body["value"]) if self.is_open else []
         return says({"value": [{KEY: f"e-{name}"} for name in names]})
 
@@ -76,7 +76,7 @@ class RecordedDevice:
         return DONE
 
     def _typed(self, call: str) -> Answer:
-        text = json.loads(self.far.bodies[-1])["text"]
+        text = json.loads(self.controller.bodies[-1])["text"]
         self.does.append(f"type {text} in {self._name(call)}")
         return DONE
 

@@ -24,7 +24,8 @@ from tests.controllers.daemons import (
     in_turn,
     refused,
 )
-from tests.controllers.servers import TOKEN, Answer, ControllerServer, says, session_at
+from tests.controllers.servers import TOKEN, session_at
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 NO_MATCH = refused(
     "COMMAND_FAILED",
@@ -35,11 +36,11 @@ NO_MATCH = refused(
 
 
 def test_a_command_has_session_platform_and_token_and_no_unset_flag(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    far.answer = lambda _call: done()
+    controller.answer = lambda _call: done()
 
-    agent_device(far).open(
+    agent_device(controller).open(
         "com.example.notes",
         url="notes://new",
         relaunch=True,
@@ -47,8 +48,8 @@ def test_a_command_has_session_platform_and_token_and_no_unset_flag(
         timeoutMs=None,
     )
 
-    (sent,) = commands(far)
-    assert far.asked == [("/rpc", f"Bearer {TOKEN}")]
+    (sent,) = commands(controller)
+    assert controller.asked == [("/rpc", f"Bearer {TOKEN}")]
     assert sent["session"] == "a-test"
     assert sent["meta"]["sessionExplicit"] is True
     assert (sent["command"], sent["positionals"]) == (
@@ -72,16 +73,18 @@ def test_a_command_has_session_platform_and_token_and_no_unset_flag(
     ],
 )
 def test_a_target_is_a_selector_a_reference_a_node_or_a_point(
-    far: ControllerServer, target: Target, words: list[str]
+    controller: ScriptedServer, target: Target, words: list[str]
 ) -> None:
-    far.answer = lambda _call: done()
+    controller.answer = lambda _call: done()
 
-    agent_device(far).fill(target, "Ada")
+    agent_device(controller).fill(target, "Ada")
 
-    assert commands(far)[0]["positionals"] == [*words, "Ada"]
+    assert commands(controller)[0]["positionals"] == [*words, "Ada"]
 
 
-def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: ControllerServer) -> None:
+def test_a_snapshot_has_its_nodes_and_shows_them_as_text(
+    controller: ScriptedServer,
+) -> None:
     nodes = [
         {"ref": "e1", "role": "heading", "label": "Notes", "depth": 0, "pid": 7},
         {
@@ -99,11 +102,11 @@ def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: ControllerServer) 
             "rect": {"x": 1, "y": 2, "width": 3, "height": 4.5},
         },
     ]
-    far.answer = lambda _call: done(nodes=nodes, truncated=True, appName="Notes")
+    controller.answer = lambda _call: done(nodes=nodes, truncated=True, appName="Notes")
 
-    seen = agent_device(far).snapshot(interactive=True)
+    seen = agent_device(controller).snapshot(interactive=True)
 
-    assert commands(far)[0]["flags"]["snapshotInteractiveOnly"] is True
+    assert commands(controller)[0]["flags"]["snapshotInteractiveOnly"] is True
     assert seen.is_truncated
     assert seen.more == {"appName": "Notes"}
     assert seen.labels() == ["Notes", "name"]
@@ -122,15 +125,15 @@ def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: ControllerServer) 
         seen.node("Go")
 
 
-def test_a_wait_has_its_own_limit_and_one_condition(far: ControllerServer) -> None:
-    far.answer = lambda _call: done(waitedMs=1)
-    device = agent_device(far)
+def test_a_wait_has_its_own_limit_and_one_condition(controller: ScriptedServer) -> None:
+    controller.answer = lambda _call: done(waitedMs=1)
+    device = agent_device(controller)
 
     device.wait("label=Go", timeout_seconds=0.5)
     device.wait(text="Hello")
     device.wait(absent="label=Go")
 
-    assert [sent["positionals"] for sent in commands(far)] == [
+    assert [sent["positionals"] for sent in commands(controller)] == [
         ["label=Go", "500"],
         ["text", "Hello", "10000"],
         ["absent", "label=Go", "10000"],
@@ -140,23 +143,23 @@ def test_a_wait_has_its_own_limit_and_one_condition(far: ControllerServer) -> No
 
 
 def test_a_message_next_to_the_data_of_a_refusal_is_shown(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    far.answer = lambda _call: says(
+    controller.answer = lambda _call: says(
         {"error": {"code": -32000, "message": "not there", "data": {"hint": "Look."}}}
     )
 
     with pytest.raises(AgentDeviceError, match="not there"):
-        agent_device(far).press("label=Go")
+        agent_device(controller).press("label=Go")
 
 
 def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    far.answer = lambda _call: NO_MATCH
+    controller.answer = lambda _call: NO_MATCH
 
     with pytest.raises(AgentDeviceError) as caught:
-        agent_device(far).get("label=Go")
+        agent_device(controller).get("label=Go")
 
     error = caught.value
     assert (
@@ -168,43 +171,43 @@ def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(
         "Take a snapshot.",
         "selector_not_found",
     )
-    assert len(far.asked) == 1
+    assert len(controller.asked) == 1
 
 
 def test_is_returns_false_without_a_match_and_raises_any_other_refusal(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    device = agent_device(far)
+    device = agent_device(controller)
 
-    far.answer = lambda _call: done(**{"pass": True})
+    controller.answer = lambda _call: done(**{"pass": True})
     assert device.is_("text", "label=Go", "Go")
-    far.answer = lambda _call: NO_MATCH
+    controller.answer = lambda _call: NO_MATCH
     assert not device.is_("visible", "label=Go")
-    far.answer = lambda _call: refused(
+    controller.answer = lambda _call: refused(
         "COMMAND_FAILED", "is failed", details={"reason": "predicate_failed"}
     )
     assert not device.is_("visible", "label=Go")
-    far.answer = lambda _call: refused("INVALID_ARGS", "no such predicate", 400)
+    controller.answer = lambda _call: refused("INVALID_ARGS", "no such predicate", 400)
     with pytest.raises(AgentDeviceError, match="no such predicate"):
         device.is_("visible", "label=Go")
-    assert commands(far)[0]["positionals"] == ["text", "label=Go", "Go"]
+    assert commands(controller)[0]["positionals"] == ["text", "label=Go", "Go"]
 
 
 @pytest.mark.parametrize("answer", [HTML, Answer(503), Answer(504, b"{}")])
 def test_a_read_is_tried_three_times_and_an_action_once(
-    far: ControllerServer, answer: Answer
+    controller: ScriptedServer, answer: Answer
 ) -> None:
-    device = agent_device(far)
+    device = agent_device(controller)
 
-    far.answer = in_turn(answer, answer, done(text="Go"))
+    controller.answer = in_turn(answer, answer, done(text="Go"))
     assert device.get("label=Go") == "Go"
-    assert len(far.asked) == 3
+    assert len(controller.asked) == 3
 
-    far.asked.clear()
-    far.answer = in_turn(answer, done())
+    controller.asked.clear()
+    controller.answer = in_turn(answer, done())
     with pytest.raises(ControllerLostError, match=f"status {answer.status}"):
         device.press("label=Go")
-    assert len(far.asked) == 1
+    assert len(controller.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -225,15 +228,15 @@ def test_a_read_is_tried_three_times_and_an_action_once(
     ],
 )
 def test_a_response_from_another_program_is_a_lost_controller(
-    far: ControllerServer, answer: Answer, words: str
+    controller: ScriptedServer, answer: Answer, words: str
 ) -> None:
-    far.answer = lambda _call: answer
+    controller.answer = lambda _call: answer
 
     with pytest.raises(ControllerLostError, match=words) as caught:
-        agent_device(far).press("label=Go")
+        agent_device(controller).press("label=Go")
 
     assert "https://" in str(caught.value)  # the session's page
-    assert far.url not in str(caught.value)
+    assert controller.url not in str(caught.value)
 
 
 def test_a_dead_daemon_is_a_lost_controller_and_its_url_is_not_shown() -> None:
@@ -250,64 +253,66 @@ def test_a_dead_daemon_is_a_lost_controller_and_its_url_is_not_shown() -> None:
     assert "secret-path" not in str(caught.value)
 
 
-def test_a_call_without_a_response_times_out(far: ControllerServer) -> None:
-    far.answer = lambda _call: Answer(
+def test_a_call_without_a_response_times_out(controller: ScriptedServer) -> None:
+    controller.answer = lambda _call: Answer(
         headers={"Content-Length": "100"}, rest=b" ", pause=60
     )
 
     with pytest.raises(ControllerLostError, match="does not respond in time"):
-        agent_device(far, timeout_seconds=0.2).snapshot()
+        agent_device(controller, timeout_seconds=0.2).snapshot()
 
-    assert len(far.asked) == 1
+    assert len(controller.asked) == 1
 
 
-def test_a_trickling_response_times_out(far: ControllerServer) -> None:
-    far.answer = lambda _call: Answer(rest=b" ", pause=0.02)
+def test_a_trickling_response_times_out(controller: ScriptedServer) -> None:
+    controller.answer = lambda _call: Answer(rest=b" ", pause=0.02)
 
     with pytest.raises(ControllerLostError, match="does not finish its response"):
-        agent_device(far, timeout_seconds=0.3).press("label=Go")
+        agent_device(controller, timeout_seconds=0.3).press("label=Go")
 
 
 def test_an_overlong_text_is_reported_before_anything_is_sent(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     with pytest.raises(
         ControllerError, match=f"accepts at most {MAX_BODY_BYTES} bytes"
     ):
-        agent_device(far).fill("label=name", "x" * MAX_BODY_BYTES)
+        agent_device(controller).fill("label=name", "x" * MAX_BODY_BYTES)
 
-    assert far.asked == []
+    assert controller.asked == []
 
 
 def test_a_screenshot_is_fetched_from_the_daemons_machine(
-    far: ControllerServer, tmp_path: Path
+    controller: ScriptedServer, tmp_path: Path
 ) -> None:
     taken = done(
         path="/tmp/there.png",
         artifacts=[{"artifactId": "a/1", "fileName": "screenshot.png"}],
     )
-    far.answer = lambda call: (
+    controller.answer = lambda call: (
         taken if call.startswith("POST") else Answer(body=b"\x89PNG")
     )
 
-    assert agent_device(far).screenshot(tmp_path / "here.png") == b"\x89PNG"
+    assert agent_device(controller).screenshot(tmp_path / "here.png") == b"\x89PNG"
 
     assert (tmp_path / "here.png").read_bytes() == b"\x89PNG"
-    assert commands(far)[0]["meta"]["clientArtifactPaths"] == {"path": "screenshot.png"}
-    assert far.asked[-1] == ("/artifacts/a%2F1", f"Bearer {TOKEN}")
+    assert commands(controller)[0]["meta"]["clientArtifactPaths"] == {
+        "path": "screenshot.png"
+    }
+    assert controller.asked[-1] == ("/artifacts/a%2F1", f"Bearer {TOKEN}")
 
 
 def test_the_files_of_a_recording_stay_in_their_directory(
-    far: ControllerServer, tmp_path: Path
+    controller: ScriptedServer, tmp_path: Path
 ) -> None:
     kept = [
         {"artifactId": "1", "fileName": "../a.mp4"},
         {"artifactId": "2", "fileName": "b.mp4"},
     ]
-    far.answer = lambda call: (
+    controller.answer = lambda call: (
         done(artifacts=kept) if call.startswith("POST") else Answer(body=b"film")
     )
-    device = agent_device(far)
+    device = agent_device(controller)
 
     device.start_recording(fps=5)
 
@@ -315,34 +320,38 @@ def test_the_files_of_a_recording_stay_in_their_directory(
         tmp_path / "1-a.mp4",
         tmp_path / "2-b.mp4",
     )
-    assert commands(far)[0]["flags"]["fps"] == 5
+    assert commands(controller)[0]["flags"]["fps"] == 5
 
 
-def test_closing_an_unopened_session_is_not_an_error(far: ControllerServer) -> None:
-    far.answer = lambda _call: refused("SESSION_NOT_FOUND", "No active session", 404)
-
-    agent_device(far).close()
-
-
-def test_no_repr_or_message_shows_url_or_token(far: ControllerServer) -> None:
-    far.answer = lambda _call: refused(
-        "COMMAND_FAILED", f"cannot reach {far.url} with {TOKEN}"
+def test_closing_an_unopened_session_is_not_an_error(
+    controller: ScriptedServer,
+) -> None:
+    controller.answer = lambda _call: refused(
+        "SESSION_NOT_FOUND", "No active session", 404
     )
-    device = agent_device(far)
+
+    agent_device(controller).close()
+
+
+def test_no_repr_or_message_shows_url_or_token(controller: ScriptedServer) -> None:
+    controller.answer = lambda _call: refused(
+        "COMMAND_FAILED", f"cannot reach {controller.url} with {TOKEN}"
+    )
+    device = agent_device(controller)
 
     with pytest.raises(AgentDeviceError) as caught:
         device.press("label=Go")
 
     shown = f"{device!r} {device.environment!r} {vars(device)!r} {caught.value}"
     assert TOKEN not in shown
-    assert far.url not in shown
+    assert controller.url not in shown
 
 
-def test_a_session_of_another_type_has_no_daemon(far: ControllerServer) -> None:
+def test_a_session_of_another_type_has_no_daemon(controller: ScriptedServer) -> None:
     with pytest.raises(
         ControllerError, match="of type argent: it has no agent-device daemon"
     ):
-        AgentDevice(session_at(far.url, "argent"))
+        AgentDevice(session_at(controller.url, "argent"))
 
 
 PROGRAM = """
@@ -358,8 +367,8 @@ else:
 """
 
 
-def test_the_real_program_runs_in_the_same_session(far: ControllerServer) -> None:
-    device, program = agent_device(far), [sys.executable, "-c", PROGRAM]
+def test_the_real_program_runs_in_the_same_session(controller: ScriptedServer) -> None:
+    device, program = agent_device(controller), [sys.executable, "-c", PROGRAM]
 
     assert device.run("get", "text", "label=Go", program=program) == {
         "args": ["get", "text", "label=Go", "--json"],
@@ -382,12 +391,12 @@ def test_the_real_program_runs_in_the_same_session(far: ControllerServer) -> Non
 
 
 def test_a_program_that_is_not_installed_is_reported(
-    far: ControllerServer, tmp_path: Path
+    controller: ScriptedServer, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match="agent-device is not on PATH"):
-        agent_device(far).run("devices", environ={"PATH": str(tmp_path)})
+        agent_device(controller).run("devices", environ={"PATH": str(tmp_path)})
     with pytest.raises(ConfigError, match="cannot be run"):
-        agent_device(far).run("devices", program=[str(tmp_path / "missing")])
+        agent_device(controller).run("devices", program=[str(tmp_path / "missing")])
 
 
 def test_session_names_are_safe_short_and_unique_per_test() -> None:
@@ -405,10 +414,10 @@ def test_session_names_are_safe_short_and_unique_per_test() -> None:
 
 
 def test_the_given_state_directory_is_used(
-    far: ControllerServer, tmp_path: Path
+    controller: ScriptedServer, tmp_path: Path
 ) -> None:
     variables = environment_of(
-        session_at(far.url, "agent-device"), name="n", state_dir=tmp_path
+        session_at(controller.url, "agent-device"), name="n", state_dir=tmp_path
     )
 
     assert variables["AGENT_DEVICE_STATE_DIR"] == str(tmp_path)

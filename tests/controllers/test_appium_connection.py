@@ -16,22 +16,20 @@ from pytest_device.controllers.appium.connection import (
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import ControllerError
 from tests.controllers.appium_servers import DONE, appium, session_on
-from tests.controllers.servers import ControllerServer, controller, speak_tls
+from tests.fakes.http_server import ScriptedServer, scripted_server
 
 BASIC = f"Basic {base64.b64encode(b'ada:open sesame').decode()}"
 
 
 @pytest.fixture
-def nearer() -> Generator[ControllerServer]:
+def nearer() -> Generator[ScriptedServer]:
     """Provide the server for direct connections."""
-    with controller() as server:
+    with scripted_server() as server:
         server.answer = lambda _call: DONE
         yield server
 
 
-def _named(
-    server: ControllerServer, prefix: str = "", **changes: Any
-) -> dict[str, Any]:
+def _named(server: ScriptedServer, prefix: str = "", **changes: Any) -> dict[str, Any]:
     parts = {
         "Protocol": "http",
         "Host": "127.0.0.1",
@@ -43,14 +41,14 @@ def _named(
 
 @pytest.mark.parametrize("prefix", ["", "appium:"])
 def test_a_driver_continues_at_the_url_that_its_server_returns(
-    far: ControllerServer, nearer: ControllerServer, prefix: str
+    controller: ScriptedServer, nearer: ScriptedServer, prefix: str
 ) -> None:
-    far.answer = appium(_named(nearer, prefix))
+    controller.answer = appium(_named(nearer, prefix))
 
-    with driver(session_on(far), {}) as driven:
+    with driver(session_on(controller), {}) as driven:
         assert driven.page_source is None
 
-    assert [path for path, _ in far.asked] == ["/session"]
+    assert [path for path, _ in controller.asked] == ["/session"]
     assert [path for path, _ in nearer.asked] == [
         "/wd/session/1/source",
         "/wd/session/1",
@@ -58,15 +56,15 @@ def test_a_driver_continues_at_the_url_that_its_server_returns(
 
 
 def test_limits_credentials_and_proxy_bypass_apply_there_too(
-    far: ControllerServer, nearer: ControllerServer, monkeypatch: pytest.MonkeyPatch
+    controller: ScriptedServer, nearer: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    far.answer = appium(_named(nearer))
-    url = far.url.replace("//", "//ada:open%20sesame@")
+    controller.answer = appium(_named(nearer))
+    url = controller.url.replace("//", "//ada:open%20sesame@")
     config = {"appiumUrl": url, "capabilities": {}}
 
     with driver(
-        session_on(far, remoteConfig=config),
+        session_on(controller, remoteConfig=config),
         {},
         policy=DriverPolicy(timeout_seconds=77),
     ) as driven:
@@ -76,35 +74,35 @@ def test_limits_credentials_and_proxy_bypass_apply_there_too(
             "init_args_for_pool_manager": {"retries": False}
         }
 
-    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {
-        BASIC
-    }
+    assert {
+        authorization for _, authorization in [*controller.asked, *nearer.asked]
+    } == {BASIC}
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
 def test_a_driver_trusts_the_authority_that_the_environment_names(
-    far: ControllerServer,
+    controller: ScriptedServer,
     variable: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    speak_tls(far, tmp_path / "ca.pem")
-    far.answer = appium()
+    controller.use_own_tls(tmp_path / "ca.pem")
+    controller.answer = appium()
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     monkeypatch.setenv(variable, str(tmp_path / "ca.pem"))
 
-    with driver(session_on(far), {}) as driven:
+    with driver(session_on(controller), {}) as driven:
         assert driven.page_source is None
 
 
 def test_a_driver_trusts_the_directory_of_authorities_that_the_environment_names(
-    far: ControllerServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    controller: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far.answer = appium()
+    controller.answer = appium()
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
 
-    with driver(session_on(far), {}) as driven:
+    with driver(session_on(controller), {}) as driven:
         pool = driven.command_executor.client_config.init_args_for_pool_manager[
             "init_args_for_pool_manager"
         ]
@@ -113,11 +111,13 @@ def test_a_driver_trusts_the_directory_of_authorities_that_the_environment_names
 
 
 def test_it_stays_if_the_policy_says_so(
-    far: ControllerServer, nearer: ControllerServer
+    controller: ScriptedServer, nearer: ScriptedServer
 ) -> None:
-    far.answer = appium(_named(nearer))
+    controller.answer = appium(_named(nearer))
 
-    with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)):
+    with driver(
+        session_on(controller), {}, policy=DriverPolicy(direct_connection=False)
+    ):
         pass
 
     assert nearer.asked == []
@@ -137,43 +137,44 @@ def test_it_stays_if_the_policy_says_so(
     ],
 )
 def test_it_stays_if_the_server_returns_no_usable_url(
-    far: ControllerServer,
-    nearer: ControllerServer,
+    controller: ScriptedServer,
+    nearer: ScriptedServer,
     changes: dict[str, Any],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    far.answer = appium(_named(nearer, **changes))
+    controller.answer = appium(_named(nearer, **changes))
 
-    with driver(session_on(far), {}) as driven:
-        assert url_of(driven) == far.url
+    with driver(session_on(controller), {}) as driven:
+        assert url_of(driven) == controller.url
 
     assert "the driver keeps the first one" in caplog.text
 
 
 def test_it_never_downgrades_from_tls(
-    far: ControllerServer, nearer: ControllerServer
+    controller: ScriptedServer, nearer: ScriptedServer
 ) -> None:
-    far.answer = appium(_named(nearer))
+    controller.answer = appium(_named(nearer))
 
     with driver(
-        session_on(far), {}, policy=DriverPolicy(direct_connection=False)
+        session_on(controller), {}, policy=DriverPolicy(direct_connection=False)
     ) as driven:
-        connect_directly(driven, "https://far.example/", DriverPolicy())
-        assert url_of(driven) == far.url
+        connect_directly(driven, "https://controller.example/", DriverPolicy())
+        assert url_of(driven) == controller.url
 
 
 @pytest.mark.parametrize("end", ["/", "//", "/wd/hub/", "?x=1", "#x"])
 def test_a_base_path_is_kept_and_a_query_or_fragment_refused(
-    far: ControllerServer, end: str
+    controller: ScriptedServer, end: str
 ) -> None:
-    far.answer = appium()
+    controller.answer = appium()
     session = session_on(
-        far, remoteConfig={"appiumUrl": f"{far.url}{end}", "capabilities": {}}
+        controller,
+        remoteConfig={"appiumUrl": f"{controller.url}{end}", "capabilities": {}},
     )
     if end.startswith("/"):
         with driver(session, {}):
             pass
-        assert [path for path, _ in far.asked] == [
+        assert [path for path, _ in controller.asked] == [
             f"{end.rstrip('/')}/session{one}" for one in ("", "/1")
         ]
     else:
@@ -182,24 +183,24 @@ def test_a_base_path_is_kept_and_a_query_or_fragment_refused(
             driver(session, {}),
         ):
             pass
-        assert far.asked == []
+        assert controller.asked == []
 
 
 def test_the_clients_own_log_contains_no_credentials(
-    far: ControllerServer, nearer: ControllerServer, caplog: pytest.LogCaptureFixture
+    controller: ScriptedServer, nearer: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    far.answer = appium(_named(nearer))
-    url = far.url.replace("//", "//ada:open%20sesame@")
+    controller.answer = appium(_named(nearer))
+    url = controller.url.replace("//", "//ada:open%20sesame@")
 
     with driver(
-        session_on(far, remoteConfig={"appiumUrl": url, "capabilities": {}}), {}
+        session_on(controller, remoteConfig={"appiumUrl": url, "capabilities": {}}), {}
     ) as driven:
         _ = driven.page_source
 
-    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {
-        BASIC
-    }
+    assert {
+        authorization for _, authorization in [*controller.asked, *nearer.asked]
+    } == {BASIC}
     assert "selenium" in {record.name.partition(".")[0] for record in caplog.records}
     assert not any(
         secret in caplog.text for secret in ("sesame", "ada", BASIC.partition(" ")[2])

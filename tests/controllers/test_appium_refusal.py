@@ -6,7 +6,7 @@ from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import AppError, ConfigError, ControllerError
 from pytest_device.report.verdict import verdict_of
 from tests.controllers.appium_servers import appium, refuses, session_on
-from tests.controllers.servers import ControllerServer
+from tests.fakes.http_server import ScriptedServer
 
 ARCHIVE = "https://user:pw@builds.example/notes.apk?sig=abcdef"
 SERVER_SIDE = "An unknown server-side error occurred while processing the command. Original error: "
@@ -54,24 +54,27 @@ NO_DRIVER = "Could not find a driver for automationName '{}' and platformName 'A
 
 
 def _error(
-    far: ControllerServer, message: str, options: dict[str, object], **capabilities: str
+    controller: ScriptedServer,
+    message: str,
+    options: dict[str, object],
+    **capabilities: str,
 ) -> Exception:
-    far.answer = appium(session=refuses("session not created", message))
+    controller.answer = appium(session=refuses("session not created", message))
     with (
         pytest.raises((AppError, ConfigError, ControllerError)) as caught,
-        driver(session_on(far, capabilities=capabilities), options),
+        driver(session_on(controller, capabilities=capabilities), options),
     ):
         pass
     # Once: what is refused is refused the next time too.
-    assert [path for path, _ in far.asked] == ["/session"]
+    assert [path for path, _ in controller.asked] == ["/session"]
     return caught.value
 
 
 @pytest.mark.parametrize("message", OF_THE_APP)
 def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_apps_fault(
-    far: ControllerServer, message: str
+    controller: ScriptedServer, message: str
 ) -> None:
-    error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
+    error = _error(controller, SERVER_SIDE + message, {"app": ARCHIVE})
 
     assert isinstance(error, AppError)
     assert verdict_of(error) == "app"
@@ -94,10 +97,10 @@ def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_apps_faul
     ],
 )
 def test_the_fix_for_an_app_that_the_local_device_cannot_get_depends_on_whether_it_has_a_url(
-    far: ControllerServer, app: str, fix: str
+    controller: ScriptedServer, app: str, fix: str
 ) -> None:
     error = _error(
-        far,
+        controller,
         f"A new session could not be created. Details: {app} cannot be read",
         {"app": app},
     )
@@ -107,9 +110,9 @@ def test_the_fix_for_an_app_that_the_local_device_cannot_get_depends_on_whether_
 
 @pytest.mark.parametrize("message", OF_THE_SERVER)
 def test_other_failures_are_not_reported_as_the_apps_fault(
-    far: ControllerServer, message: str
+    controller: ScriptedServer, message: str
 ) -> None:
-    error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
+    error = _error(controller, SERVER_SIDE + message, {"app": ARCHIVE})
 
     assert isinstance(error, ControllerError)
     assert verdict_of(error) == "infrastructure"
@@ -126,9 +129,9 @@ def test_other_failures_are_not_reported_as_the_apps_fault(
     ],
 )
 def test_rejected_options_are_the_suites_fault(
-    far: ControllerServer, message: str
+    controller: ScriptedServer, message: str
 ) -> None:
-    error = _error(far, message, {})
+    error = _error(controller, message, {})
 
     assert isinstance(error, ConfigError)
     assert "device_appium_options" in str(error)
@@ -136,9 +139,11 @@ def test_rejected_options_are_the_suites_fault(
 
 @pytest.mark.parametrize("message", NOT_INSTALLED)
 def test_an_app_that_is_named_but_not_installed_is_the_suites_fault(
-    far: ControllerServer, message: str
+    controller: ScriptedServer, message: str
 ) -> None:
-    error = _error(far, SERVER_SIDE + message, {"appPackage": "com.example.notes"})
+    error = _error(
+        controller, SERVER_SIDE + message, {"appPackage": "com.example.notes"}
+    )
 
     assert isinstance(error, ConfigError)
     assert verdict_of(error) == "config"
@@ -146,10 +151,10 @@ def test_an_app_that_is_named_but_not_installed_is_the_suites_fault(
 
 
 def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     error = _error(
-        far,
+        controller,
         NO_DRIVER.format("Espresso"),
         {"automationName": "Espresso"},
         automationName="UiAutomator2",
@@ -163,14 +168,14 @@ def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(
 
 
 def test_an_automation_chosen_by_the_service_is_not_the_suites_fault(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     error = _error(
-        far, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2"
+        controller, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2"
     )
 
     assert isinstance(error, ControllerError)
 
 
-def test_text_that_selenium_appends_is_removed(far: ControllerServer) -> None:
-    assert "selenium.dev" not in str(_error(far, "no", {}))
+def test_text_that_selenium_appends_is_removed(controller: ScriptedServer) -> None:
+    assert "selenium.dev" not in str(_error(controller, "no", {}))

@@ -8,24 +8,25 @@ from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.schema import problems_of
 from pytest_device.errors import ArgentError, ControllerError, ControllerLostError
 from tests.controllers.daemons import HTML, TAP, argent, in_turn, tools
-from tests.controllers.servers import TOKEN, Answer, ControllerServer, says, session_at
+from tests.controllers.servers import TOKEN, session_at
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 TAPPED = {"POST /tools/gesture-tap": says({"data": {"tapped": True}})}
 
 
-def test_a_call_adds_the_sessions_device(far: ControllerServer) -> None:
-    far.answer = tools(TAPPED)
+def test_a_call_adds_the_sessions_device(controller: ScriptedServer) -> None:
+    controller.answer = tools(TAPPED)
 
-    assert argent(far).call("gesture-tap", x=0.5) == {"tapped": True}
+    assert argent(controller).call("gesture-tap", x=0.5) == {"tapped": True}
 
-    assert far.asked[-1] == ("/tools/gesture-tap", f"Bearer {TOKEN}")
-    assert far.bodies[-1] == b'{"x": 0.5, "udid": "emulator-5554"}'
+    assert controller.asked[-1] == ("/tools/gesture-tap", f"Bearer {TOKEN}")
+    assert controller.bodies[-1] == b'{"x": 0.5, "udid": "emulator-5554"}'
 
 
-def test_tools_have_name_description_and_schema(far: ControllerServer) -> None:
-    far.answer = tools({})
+def test_tools_have_name_description_and_schema(controller: ScriptedServer) -> None:
+    controller.answer = tools({})
 
-    (tap, _) = argent(far).tools()
+    (tap, _) = argent(controller).tools()
 
     assert (tap.name, tap.description, tap.input_schema) == (
         "gesture-tap",
@@ -52,10 +53,10 @@ def test_tools_have_name_description_and_schema(far: ControllerServer) -> None:
     ],
 )
 def test_arguments_are_checked_before_they_are_sent(
-    far: ControllerServer, arguments: Any, issues: list[str]
+    controller: ScriptedServer, arguments: Any, issues: list[str]
 ) -> None:
-    far.answer = tools(TAPPED)
-    device = argent(far)
+    controller.answer = tools(TAPPED)
+    device = argent(controller)
 
     if not issues:
         device.call("gesture-tap", **arguments)
@@ -65,7 +66,7 @@ def test_arguments_are_checked_before_they_are_sent(
 
     assert caught.value.issues == issues
     assert str(caught.value) == f"argent gesture-tap: {'; '.join(issues)}"
-    assert all(path != "/tools/gesture-tap" for path, _ in far.asked)
+    assert all(path != "/tools/gesture-tap" for path, _ in controller.asked)
 
 
 @pytest.mark.parametrize(
@@ -98,18 +99,20 @@ def test_the_subset_of_json_schema_that_tools_use_is_supported(
     assert list(problems_of(value, schema)) == problems
 
 
-def test_an_unknown_tool_is_reported_with_similar_names(far: ControllerServer) -> None:
-    far.answer = tools({})
+def test_an_unknown_tool_is_reported_with_similar_names(
+    controller: ScriptedServer,
+) -> None:
+    controller.answer = tools({})
 
     with pytest.raises(
         ArgentError, match="argent has no tool 'gesture-tab', only gesture-tap"
     ):
-        argent(far).call("gesture-tab")
+        argent(controller).call("gesture-tab")
 
 
-def test_a_refusal_has_the_servers_code_and_issues(far: ControllerServer) -> None:
+def test_a_refusal_has_the_servers_code_and_issues(controller: ScriptedServer) -> None:
     issues = [{"path": ["x"], "message": "expected number"}]
-    far.answer = tools(
+    controller.answer = tools(
         {
             "POST /tools/gesture-tap": says(
                 {"error": "[]", "message": "x is wrong", "issues": issues}, 400
@@ -117,10 +120,10 @@ def test_a_refusal_has_the_servers_code_and_issues(far: ControllerServer) -> Non
         }
     )
     with pytest.raises(ArgentError, match="argent gesture-tap: x is wrong") as caught:
-        argent(far).call("gesture-tap", x=1)
+        argent(controller).call("gesture-tap", x=1)
     assert caught.value.issues == ["x: expected number"]
 
-    far.answer = tools(
+    controller.answer = tools(
         {
             "POST /tools/gesture-tap": says(
                 {"error": "it is gone", "error_code": "UNREACHABLE"}, 500
@@ -128,72 +131,76 @@ def test_a_refusal_has_the_servers_code_and_issues(far: ControllerServer) -> Non
         }
     )
     with pytest.raises(ArgentError, match="it is gone") as caught:
-        argent(far).call("gesture-tap", x=1)
+        argent(controller).call("gesture-tap", x=1)
     assert caught.value.code == "UNREACHABLE"
 
 
 def test_a_read_only_tool_is_retried_and_an_action_is_not(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     devices = in_turn(HTML, HTML, says({"data": {"devices": [{"serial": "a"}]}}))
-    far.answer = lambda call: (
+    controller.answer = lambda call: (
         devices(call) if "list-devices" in call else tools({})(call)
     )
-    assert argent(far).device_id == "a"
+    assert argent(controller).device_id == "a"
 
-    far.answer = tools({"POST /tools/gesture-tap": HTML})
-    far.asked.clear()
+    controller.answer = tools({"POST /tools/gesture-tap": HTML})
+    controller.asked.clear()
     with pytest.raises(ControllerLostError, match="other than JSON"):
-        argent(far).call("gesture-tap", x=1, udid="a")
-    assert [path for path, _ in far.asked] == ["/tools", "/tools/gesture-tap"]
+        argent(controller).call("gesture-tap", x=1, udid="a")
+    assert [path for path, _ in controller.asked] == ["/tools", "/tools/gesture-tap"]
 
 
 def test_a_device_that_is_not_listed_yet_is_looked_up_again(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     found = in_turn(
         says({"data": {"devices": []}}), says({"data": {"devices": [{"udid": "one"}]}})
     )
-    far.answer = lambda call: found(call) if "list-devices" in call else tools({})(call)
+    controller.answer = lambda call: (
+        found(call) if "list-devices" in call else tools({})(call)
+    )
 
-    assert argent(far).device_id == "one"
+    assert argent(controller).device_id == "one"
 
 
 @pytest.mark.parametrize("devices", [[], [{"udid": "one"}, {"udid": "two"}]])
 def test_no_device_or_several_devices_are_reported(
-    far: ControllerServer, devices: list[dict[str, str]]
+    controller: ScriptedServer, devices: list[dict[str, str]]
 ) -> None:
-    far.answer = tools(
+    controller.answer = tools(
         {"POST /tools/list-devices": says({"data": {"devices": devices}})}
     )
 
     with pytest.raises(ArgentError, match=f"argent reports {len(devices)} devices"):
-        argent(far).call("gesture-tap", x=1)
+        argent(controller).call("gesture-tap", x=1)
 
 
-def test_a_running_device_is_preferred(far: ControllerServer) -> None:
+def test_a_running_device_is_preferred(controller: ScriptedServer) -> None:
     devices = [{"udid": "one", "state": "Shutdown"}, {"udid": "two", "state": "Booted"}]
-    far.answer = tools(
+    controller.answer = tools(
         {"POST /tools/list-devices": says({"data": {"devices": devices}})}
     )
 
-    assert argent(far).device_id == "two"
+    assert argent(controller).device_id == "two"
 
 
-def test_an_artifact_is_bytes(far: ControllerServer) -> None:
-    far.answer = lambda call: (
+def test_an_artifact_is_bytes(controller: ScriptedServer) -> None:
+    controller.answer = lambda call: (
         Answer(body=b"\x89PNG")
         if call == "GET /artifacts/1"
         else says({"error": "none"}, 404)
     )
 
-    assert argent(far).artifact("1") == b"\x89PNG"
+    assert argent(controller).artifact("1") == b"\x89PNG"
     with pytest.raises(ArgentError, match="none"):
-        argent(far).artifact("2")
+        argent(controller).artifact("2")
 
 
-def test_a_session_of_another_type_has_no_tool_server(far: ControllerServer) -> None:
+def test_a_session_of_another_type_has_no_tool_server(
+    controller: ScriptedServer,
+) -> None:
     with pytest.raises(
         ControllerError, match="of type appium: it has no argent tool server"
     ):
-        Argent(session_at(far.url))
+        Argent(session_at(controller.url))

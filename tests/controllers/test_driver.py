@@ -21,7 +21,8 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from tests.controllers.appium_servers import appium, received, refuses, session_on
-from tests.controllers.servers import Answer, ControllerServer, says, session_at
+from tests.controllers.servers import session_at
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 Options = AppiumOptions | Mapping[str, Any]
 
@@ -49,11 +50,15 @@ def test_options_are_accepted_in_every_form(appium: Session, options: Options) -
         assert driven.capabilities["automationName"] == "Fake"
 
 
-def test_a_rejected_command_cannot_control_the_terminal(far: ControllerServer) -> None:
-    far.answer = appium(source=refuses("unknown error", "\x1b[31mred\n::error::owned"))
+def test_a_rejected_command_cannot_control_the_terminal(
+    controller: ScriptedServer,
+) -> None:
+    controller.answer = appium(
+        source=refuses("unknown error", "\x1b[31mred\n::error::owned")
+    )
 
     with (
-        driver(session_on(far), {}) as driven,
+        driver(session_on(controller), {}) as driven,
         pytest.raises(WebDriverException) as raised,
     ):
         _ = driven.page_source
@@ -73,12 +78,12 @@ def test_a_rejected_command_cannot_control_the_terminal(far: ControllerServer) -
     ],
 )
 def test_a_gateways_page_does_not_count_as_a_success(
-    far: ControllerServer, page: Answer
+    controller: ScriptedServer, page: Answer
 ) -> None:
-    far.answer = appium(back=page)
+    controller.answer = appium(back=page)
 
     with (
-        driver(session_on(far), {}) as driven,
+        driver(session_on(controller), {}) as driven,
         pytest.raises(WebDriverException, match=r"Appium.*: .*Bad gateway"),
     ):
         driven.back()
@@ -138,17 +143,19 @@ def test_quitting_a_driver_whose_server_was_killed_logs_a_warning(
     ]
 
 
-def test_quitting_has_its_own_time_limit(far: ControllerServer) -> None:
+def test_quitting_has_its_own_time_limit(controller: ScriptedServer) -> None:
     limits: list[object] = []
-    far.answer = lambda _call: says({"value": {"sessionId": "1", "capabilities": {}}})
-    with driver(session_at(far.url), {}) as driven:
+    controller.answer = lambda _call: says(
+        {"value": {"sessionId": "1", "capabilities": {}}}
+    )
+    with driver(session_at(controller.url), {}) as driven:
         config = driven.command_executor.client_config
 
         def answer(call: str) -> Answer:
             limits.append((call, config.timeout))
             return says({"value": None})
 
-        far.answer = answer
+        controller.answer = answer
 
     assert limits == [("DELETE /session/1", QUIT_SECONDS)]
 
@@ -158,17 +165,19 @@ SHORT = DriverPolicy(timeout_seconds=0.2)
 
 
 def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
-    far: ControllerServer, caplog: pytest.LogCaptureFixture
+    controller: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost: list[bool] = []
-    far.answer = appium()
+    controller.answer = appium()
 
-    with driver(session_on(far), {}, policy=SHORT, lost=lambda: lost.append(True)):
-        far.answer = lambda _call: HANGS
+    with driver(
+        session_on(controller), {}, policy=SHORT, lost=lambda: lost.append(True)
+    ):
+        controller.answer = lambda _call: HANGS
 
     assert lost == [True]
     # Asked once, not four times.
-    assert [path for path, _ in far.asked] == [
+    assert [path for path, _ in controller.asked] == [
         "/session",
         "/session/1",
     ]
@@ -176,25 +185,27 @@ def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
 
 
 def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     lost: list[bool] = []
-    far.answer = lambda _call: HANGS
+    controller.answer = lambda _call: HANGS
 
     with (
         pytest.raises(
             ControllerError, match=r"no response within 0\.2 s \(device_driver_policy"
         ),
-        driver(session_on(far), {}, policy=SHORT, lost=lambda: lost.append(True)),
+        driver(
+            session_on(controller), {}, policy=SHORT, lost=lambda: lost.append(True)
+        ),
     ):
         pass
 
     assert lost == [True]
-    assert [path for path, _ in far.asked] == ["/session"]
+    assert [path for path, _ in controller.asked] == ["/session"]
 
 
 def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_not(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     server = appium(source=HANGS)
 
@@ -203,11 +214,11 @@ def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_
             time.sleep(0.5)  # longer than a command may take
         return server(call)
 
-    far.answer = slow_start
+    controller.answer = slow_start
 
     with (
         driver(
-            session_on(far), {"appium:wdaLaunchTimeout": 100}, policy=SHORT
+            session_on(controller), {"appium:wdaLaunchTimeout": 100}, policy=SHORT
         ) as driven,
         pytest.raises(ReadTimeoutError),
     ):
@@ -219,38 +230,40 @@ def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_
     [refuses("session not created", "no"), refuses("invalid session id", "gone", 404)],
 )
 def test_after_any_response_the_device_does_not_count_as_in_use(
-    far: ControllerServer, answer: Answer
+    controller: ScriptedServer, answer: Answer
 ) -> None:
     lost: list[bool] = []
-    far.answer = appium(session=answer)
+    controller.answer = appium(session=answer)
 
     with (
         pytest.raises(ControllerError),
-        driver(session_on(far), {}, lost=lambda: lost.append(True)),
+        driver(session_on(controller), {}, lost=lambda: lost.append(True)),
     ):
         pass
 
     assert lost == []
 
 
-def test_a_command_can_take_as_long_as_the_policy_allows(far: ControllerServer) -> None:
-    far.answer = appium(source=HANGS)
+def test_a_command_can_take_as_long_as_the_policy_allows(
+    controller: ScriptedServer,
+) -> None:
+    controller.answer = appium(source=HANGS)
 
     with (
-        driver(session_on(far), {}, policy=SHORT) as driven,
+        driver(session_on(controller), {}, policy=SHORT) as driven,
         pytest.raises(ReadTimeoutError),
     ):
         _ = driven.page_source
 
 
 def test_a_driver_that_the_test_has_quit_is_not_quit_again(
-    far: ControllerServer, caplog: pytest.LogCaptureFixture
+    controller: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
-    far.answer = appium()
-    with driver(session_on(far), {}) as driven:
+    controller.answer = appium()
+    with driver(session_on(controller), {}) as driven:
         driven.quit()
-        far.answer = lambda _call: refuses(
+        controller.answer = lambda _call: refuses(
             "invalid session id", "A session is either terminated or not started", 404
         )
 
@@ -287,24 +300,26 @@ LINK = "https://notes.example/open?key=sesame"
     ],
 )
 def test_the_link_of_the_marker_is_opened_in_the_app_that_was_started(
-    far: ControllerServer,
+    controller: ScriptedServer,
     platform: str,
     capabilities: dict[str, str],
     arguments: dict[str, str],
 ) -> None:
-    far.answer = appium(capabilities)
+    controller.answer = appium(capabilities)
 
-    with driver(session_on(far, platform=platform), {}, request=_asked(platform)):
-        assert received(far, "/execute/sync") == [
+    with driver(
+        session_on(controller, platform=platform), {}, request=_asked(platform)
+    ):
+        assert received(controller, "/execute/sync") == [
             {"script": "mobile: deepLink", "args": [{"url": LINK, **arguments}]}
         ]
 
 
-def test_a_browser_goes_to_the_link_of_the_marker(far: ControllerServer) -> None:
-    far.answer = appium()
+def test_a_browser_goes_to_the_link_of_the_marker(controller: ScriptedServer) -> None:
+    controller.answer = appium()
 
-    with driver(session_on(far), {"browserName": "Chrome"}, request=_asked()):
-        assert received(far, "/url") == [{"url": LINK}]
+    with driver(session_on(controller), {"browserName": "Chrome"}, request=_asked()):
+        assert received(controller, "/url") == [{"url": LINK}]
 
 
 @pytest.mark.parametrize(
@@ -333,13 +348,13 @@ def test_a_browser_goes_to_the_link_of_the_marker(far: ControllerServer) -> None
     ids=["refused", "unknown method", "unknown command", "hangs"],
 )
 def test_a_link_that_cannot_be_opened_is_reported_and_the_driver_is_quit(
-    far: ControllerServer, answer: Answer, kind: type[DeviceError], words: str
+    controller: ScriptedServer, answer: Answer, kind: type[DeviceError], words: str
 ) -> None:
-    far.answer = appium(sync=answer)
+    controller.answer = appium(sync=answer)
 
     with (
         pytest.raises(kind) as caught,
-        driver(session_on(far), {}, request=_asked(), policy=SHORT),
+        driver(session_on(controller), {}, request=_asked(), policy=SHORT),
     ):
         pass
 
@@ -350,4 +365,4 @@ def test_a_link_that_cannot_be_opened_is_reported_and_the_driver_is_quit(
     )
     assert words in message
     assert "sesame" not in message
-    assert far.asked[-1][0] == "/session/1"
+    assert controller.asked[-1][0] == "/session/1"

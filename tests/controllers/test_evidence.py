@@ -18,7 +18,8 @@ from pytest_device.sessions.models import Session
 from pytest_device.testing import FakeClock
 from tests.controllers.appium_servers import appium, received, refuses, session_on
 from tests.controllers.daemons import done
-from tests.controllers.servers import Answer, ControllerServer, says, session_at
+from tests.controllers.servers import session_at
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 PNG = "iVBORw0KGgo="
 
@@ -81,11 +82,11 @@ def test_a_killed_appium_provides_no_evidence_and_that_is_reported(
     ],
 )
 def test_an_invalid_screenshot_does_not_prevent_the_source(
-    far: ControllerServer, answer: Answer, caplog: pytest.LogCaptureFixture
+    controller: ScriptedServer, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    far.answer = appium(screenshot=answer, source=says({"value": "<app/>"}))
+    controller.answer = appium(screenshot=answer, source=says({"value": "<app/>"}))
 
-    with driver(session_at(far.url), {}) as driven:
+    with driver(session_at(controller.url), {}) as driven:
         assert list(evidence_of(driven)) == [("source.xml", b"<app/>")]
 
     assert [
@@ -98,27 +99,27 @@ def test_an_invalid_screenshot_does_not_prevent_the_source(
     [says({"value": None}), says({"value": 7}), says([]), Answer(200, b"\xff\xfe")],
 )
 def test_an_invalid_source_does_not_prevent_the_screenshot(
-    far: ControllerServer, answer: Answer
+    controller: ScriptedServer, answer: Answer
 ) -> None:
-    far.answer = appium(screenshot=says({"value": PNG}), source=answer)
+    controller.answer = appium(screenshot=says({"value": PNG}), source=answer)
 
-    with driver(session_at(far.url), {}) as driven:
+    with driver(session_at(controller.url), {}) as driven:
         assert [name for name, _content in evidence_of(driven)] == ["screenshot.png"]
 
 
 def test_evidence_has_its_own_limit_and_the_tests_commands_keep_theirs(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     limits: list[tuple[str, object]] = []
-    far.answer = appium()
-    with driver(session_at(far.url), {}) as driven:
+    controller.answer = appium()
+    with driver(session_at(controller.url), {}) as driven:
         config = driven.command_executor.client_config
 
         def answer(call: str) -> Answer:
             limits.append((call.rpartition("/")[2], config.timeout))
             return says({"value": PNG})
 
-        far.answer = answer
+        controller.answer = answer
         for _name, _content in evidence_of(driven, clock=FakeClock()):
             assert driven.page_source == PNG
 
@@ -130,10 +131,10 @@ def test_evidence_has_its_own_limit_and_the_tests_commands_keep_theirs(
     ]
 
 
-def test_all_evidence_together_has_a_limit_too(far: ControllerServer) -> None:
+def test_all_evidence_together_has_a_limit_too(controller: ScriptedServer) -> None:
     clock, limits = FakeClock(), list[object]()
-    far.answer = appium()
-    with driver(session_at(far.url), {}) as driven:
+    controller.answer = appium()
+    with driver(session_at(controller.url), {}) as driven:
         config = driven.command_executor.client_config
 
         def answer(_call: str) -> Answer:
@@ -141,7 +142,7 @@ def test_all_evidence_together_has_a_limit_too(far: ControllerServer) -> None:
             clock.sleep(EVIDENCE_SECONDS)
             return refuses("timeout", "too slow")
 
-        far.answer = answer
+        controller.answer = answer
         assert list(evidence_of(driven, clock=clock)) == []
 
     # The last three ask for one piece; then the quit.
@@ -154,25 +155,27 @@ def test_all_evidence_together_has_a_limit_too(far: ControllerServer) -> None:
     ]
 
 
-def test_a_slow_screenshot_does_not_prevent_the_rest(far: ControllerServer) -> None:
-    far.answer = appium(
+def test_a_slow_screenshot_does_not_prevent_the_rest(
+    controller: ScriptedServer,
+) -> None:
+    controller.answer = appium(
         screenshot=Answer(rest=b" ", pause=60), source=says({"value": "<app/>"})
     )
 
     with driver(
-        session_at(far.url), {}, policy=DriverPolicy(timeout_seconds=0.2)
+        session_at(controller.url), {}, policy=DriverPolicy(timeout_seconds=0.2)
     ) as driven:
         assert [name for name, _content in evidence_of(driven)] == ["source.xml"]
 
 
 def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     lines = [
         {"timestamp": 0, "level": "ALL", "message": f"line {number}"}
         for number in range(600)
     ]
-    far.answer = appium(
+    controller.answer = appium(
         {"platformName": "Android"},
         types=says({"value": ["server", "logcat", "browser"]}),
         log=says(
@@ -183,7 +186,7 @@ def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
         sync=says({"value": "com.example.notes"}),
     )
 
-    with driver(session_on(far), {}) as driven:
+    with driver(session_on(controller), {}) as driven:
         evidence = dict(evidence_of(driven))
 
     logged = evidence["logcat.txt"].decode().splitlines()
@@ -201,7 +204,7 @@ def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
         "package": "com.example.notes",
         "activity": "com.example.notes",
     }
-    assert received(far, "/log") == [{"type": "logcat"}, {"type": "browser"}]
+    assert received(controller, "/log") == [{"type": "logcat"}, {"type": "browser"}]
 
 
 @pytest.mark.parametrize(
@@ -209,13 +212,13 @@ def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
     [refuses("unknown command", "no", 404), says({"value": None}), says({"value": 7})],
 )
 def test_a_driver_without_logs_causes_no_warning(
-    far: ControllerServer, answer: Answer, caplog: pytest.LogCaptureFixture
+    controller: ScriptedServer, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    far.answer = appium(
+    controller.answer = appium(
         types=answer, source=says({"value": "<app/>"}), screenshot=says({"value": PNG})
     )
 
-    with driver(session_on(far), {}) as driven:
+    with driver(session_on(controller), {}) as driven:
         assert [name for name, _content in evidence_of(driven)] == [
             "screenshot.png",
             "source.xml",
@@ -225,29 +228,29 @@ def test_a_driver_without_logs_causes_no_warning(
 
 
 def test_a_warning_about_missing_evidence_has_one_line(
-    far: ControllerServer, caplog: pytest.LogCaptureFixture
+    controller: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
-    far.answer = appium(
+    controller.answer = appium(
         screenshot=says(
             {"value": {"error": "e", "message": "no", "stacktrace": "at\nlines"}}, 500
         )
     )
 
-    with driver(session_at(far.url), {}) as driven:
+    with driver(session_at(controller.url), {}) as driven:
         list(evidence_of(driven))
 
     assert "no screenshot.png of the device: Message: no" in caplog.messages
 
 
 def test_a_hanging_controller_costs_the_time_that_is_left_and_leaves_a_line(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    far.answer = lambda _call: Answer(rest=b" ", pause=60)
+    controller.answer = lambda _call: Answer(rest=b" ", pause=60)
     missing: list[str] = []
 
     for kind in ("agent-device", "argent"):
-        session = session_at(far.url, kind)
+        session = session_at(controller.url, kind)
         pieces = list(evidence_on(session, {}, seconds=0.3, missing=missing.append))
         assert pieces == []
 
@@ -258,7 +261,7 @@ def test_a_hanging_controller_costs_the_time_that_is_left_and_leaves_a_line(
 
 
 def test_a_device_that_dies_while_it_is_read_leaves_what_was_read_before(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     missing: list[str] = []
     picture = {"artifacts": [{"field": "path", "artifactId": "1"}]}
@@ -266,12 +269,12 @@ def test_a_device_that_dies_while_it_is_read_leaves_what_was_read_before(
     def answer(call: str) -> Answer:
         if call == "GET /artifacts/1":
             return Answer(body=b"picture")
-        if received(far, "/rpc")[-1]["params"]["command"] == "screenshot":
+        if received(controller, "/rpc")[-1]["params"]["command"] == "screenshot":
             return done(**picture)
         return Answer(502, b"<html>Bad gateway</html>")
 
-    far.answer = answer
-    session = session_at(far.url, "agent-device")
+    controller.answer = answer
+    session = session_at(controller.url, "agent-device")
 
     pieces = dict(evidence_on(session, {}, missing=missing.append))
 
@@ -280,11 +283,11 @@ def test_a_device_that_dies_while_it_is_read_leaves_what_was_read_before(
     assert line.startswith("no screen.txt of the device: the agent-device daemon")
 
 
-def test_without_time_nothing_is_read(far: ControllerServer) -> None:
+def test_without_time_nothing_is_read(controller: ScriptedServer) -> None:
     missing: list[str] = []
-    far.answer = appium()
+    controller.answer = appium()
 
-    with driver(session_at(far.url), {}) as driven:
-        before = len(far.asked)
+    with driver(session_at(controller.url), {}) as driven:
+        before = len(controller.asked)
         assert list(evidence_of(driven, seconds=0, missing=missing.append)) == []
-        assert len(far.asked) == before
+        assert len(controller.asked) == before

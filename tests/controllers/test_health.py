@@ -16,14 +16,8 @@ import trustme
 from pytest_device.controllers.health import problem_of
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
-from tests.controllers.servers import (
-    TOKEN,
-    Answer,
-    ControllerServer,
-    says,
-    session_at,
-    speak_tls,
-)
+from tests.controllers.servers import TOKEN, session_at
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 READY = says({"value": {"ready": True}})
 HTML = Answer(502, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
@@ -47,32 +41,32 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_living_controller_has_no_problem(
-    far: ControllerServer,
+    controller: ScriptedServer,
     base: str,
     session_type: str,
     path: str,
     access: str | None,
     reply: object,
 ) -> None:
-    far.answer = lambda _call: says(reply)
+    controller.answer = lambda _call: says(reply)
 
-    assert problem_of(session_at(far.url + base, session_type)) is None
-    assert far.asked == [(base.rstrip("/") + path, access)]
+    assert problem_of(session_at(controller.url + base, session_type)) is None
+    assert controller.asked == [(base.rstrip("/") + path, access)]
 
 
-def test_a_compressed_response_is_decompressed(far: ControllerServer) -> None:
-    far.answer = lambda _call: Answer(
+def test_a_compressed_response_is_decompressed(controller: ScriptedServer) -> None:
+    controller.answer = lambda _call: Answer(
         200, gzip.compress(READY.body), {"Content-Encoding": "gzip"}
     )
 
-    assert problem_of(session_at(far.url, "appium")) is None
+    assert problem_of(session_at(controller.url, "appium")) is None
 
 
 def test_an_argent_server_without_a_token_is_checked_without_one(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    assert problem_of(session_at(far.url, "argent", toolsAuthToken=None)) is None
-    assert far.asked == [("/tools", None)]
+    assert problem_of(session_at(controller.url, "argent", toolsAuthToken=None)) is None
+    assert controller.asked == [("/tools", None)]
 
 
 @pytest.mark.parametrize(
@@ -152,12 +146,12 @@ def test_without_a_controller_nothing_is_checked(session: Session) -> None:
     ],
 )
 def test_any_other_response_is_a_problem(
-    far: ControllerServer, session_type: str, answer: Answer, problem: str
+    controller: ScriptedServer, session_type: str, answer: Answer, problem: str
 ) -> None:
-    far.answer = lambda _call: answer
+    controller.answer = lambda _call: answer
 
-    assert problem_of(session_at(far.url, session_type)) == problem
-    assert len(far.asked) == 1
+    assert problem_of(session_at(controller.url, session_type)) == problem
+    assert len(controller.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -173,41 +167,43 @@ def test_any_other_response_is_a_problem(
     ids=["endless", "trickling", "silent"],
 )
 def test_an_endless_response_times_out(
-    far: ControllerServer, answer: Answer, problem: str
+    controller: ScriptedServer, answer: Answer, problem: str
 ) -> None:
-    far.answer = lambda _call: answer
+    controller.answer = lambda _call: answer
     seconds = 60 if answer.pause == 0 else 0.5
 
     assert (
-        problem_of(session_at(far.url), timeout_seconds=seconds)
+        problem_of(session_at(controller.url), timeout_seconds=seconds)
         == f"its Appium server {problem}"
     )
 
 
 def test_credentials_in_the_url_are_sent_and_not_logged(
-    far: ControllerServer, caplog: pytest.LogCaptureFixture
+    controller: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    far.answer = lambda _call: READY
+    controller.answer = lambda _call: READY
 
     assert (
-        problem_of(session_at(far.url.replace("://", "://ada%40home:p%3Assword@")))
+        problem_of(
+            session_at(controller.url.replace("://", "://ada%40home:p%3Assword@"))
+        )
         is None
     )
 
-    assert far.asked == [
+    assert controller.asked == [
         ("/status", f"Basic {base64.b64encode(b'ada@home:p:ssword').decode()}")
     ]
     assert "ssword" not in caplog.text
 
 
 def test_no_proxy_is_used_for_a_controller_on_this_machine(
-    far: ControllerServer, monkeypatch: pytest.MonkeyPatch
+    controller: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    far.answer = lambda _call: READY
+    controller.answer = lambda _call: READY
 
-    assert problem_of(session_at(far.url)) is None
+    assert problem_of(session_at(controller.url)) is None
 
 
 Dial = Callable[[socket.socket], None]
@@ -268,13 +264,13 @@ def test_after_two_broken_connections_the_check_fails(
 
 
 def test_a_controller_with_an_untrusted_certificate_is_a_problem(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("secret-host.example.com").configure_cert(context)
-    far.socket = context.wrap_socket(far.socket, server_side=True)
+    controller.socket = context.wrap_socket(controller.socket, server_side=True)
 
-    problem = problem_of(session_at(far.url.replace("http:", "https:")))
+    problem = problem_of(session_at(controller.url.replace("http:", "https:")))
 
     assert (
         problem == "its Appium server does not respond: TLS, certificate verify failed"
@@ -283,17 +279,17 @@ def test_a_controller_with_an_untrusted_certificate_is_a_problem(
 
 @pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
 def test_the_certificate_variables_apply_to_a_controller_on_this_machine(
-    far: ControllerServer,
+    controller: ScriptedServer,
     session_type: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    speak_tls(far, tmp_path / "ca.pem")
-    far.answer = lambda _call: says({"ok": True, "value": {"ready": True}})
-    assert problem_of(session_at(far.url, session_type)) is not None
+    controller.use_own_tls(tmp_path / "ca.pem")
+    controller.answer = lambda _call: says({"ok": True, "value": {"ready": True}})
+    assert problem_of(session_at(controller.url, session_type)) is not None
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
 
-    assert problem_of(session_at(far.url, session_type)) is None
+    assert problem_of(session_at(controller.url, session_type)) is None
 
 
 @pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
@@ -319,9 +315,9 @@ def test_an_unreachable_url_is_a_problem_that_does_not_show_it(
 
 @pytest.mark.parametrize("token", ["open\nsesame", "öffne-dich", "open\x00sesame"])
 def test_a_token_that_cannot_be_sent_is_a_problem_that_does_not_show_it(
-    far: ControllerServer, token: str
+    controller: ScriptedServer, token: str
 ) -> None:
-    problem = problem_of(session_at(far.url, "argent", toolsAuthToken=token))
+    problem = problem_of(session_at(controller.url, "argent", toolsAuthToken=token))
 
     assert problem is not None
     assert not any(part in problem for part in ("open", "sesame", "öffne"))

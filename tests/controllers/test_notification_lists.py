@@ -14,27 +14,27 @@ from pytest_device.notifications.shade import AndroidShade
 from pytest_device.plugin.provider.push import push_to
 from tests.controllers.appium_servers import received, session_on
 from tests.controllers.recorded_devices import RecordedAndroid, RecordedIphone
-from tests.controllers.servers import ControllerServer
+from tests.fakes.http_server import ScriptedServer
 
 NEWS = {"title": "News", "body": "it's from Ada", "data": {"url": "/notes/7"}}
 
 
 @contextmanager
 def pushing(
-    far: ControllerServer, platform: str, *, own: bool = False
+    controller: ScriptedServer, platform: str, *, own: bool = False
 ) -> Generator[DevicePush]:
     """Return the push client that a test in an Appium session gets."""
-    session = session_on(far, platform=platform)
+    session = session_on(controller, platform=platform)
     with driver(session, {}) as driven:
         delivery: Any = AppiumPush(driven, action="com.acme.PUSH") if own else None
         yield push_to(session, {"device_driver": driven}.__getitem__, delivery)
 
 
 def test_notifications_of_an_android_app_are_listed_tapped_and_dismissed(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    device = RecordedAndroid(far, ["Newer", "News"])
-    with pushing(far, "android") as push:
+    device = RecordedAndroid(controller, ["Newer", "News"])
+    with pushing(controller, "android") as push:
         assert [one.title for one in push.shown()] == ["News", "Newer"]
         assert push.wait_shown().title == "Newer"
         news = push.wait_shown("News")
@@ -59,10 +59,10 @@ def test_notifications_of_an_android_app_are_listed_tapped_and_dismissed(
 
 
 def test_a_message_to_an_android_app_is_a_broadcast_quoted_for_its_shell(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    device = RecordedAndroid(far, [])
-    with pushing(far, "android", own=True) as push:
+    device = RecordedAndroid(controller, [])
+    with pushing(controller, "android", own=True) as push:
         push.send(NEWS)
     assert device.scripts == [
         (
@@ -81,10 +81,10 @@ def test_a_message_to_an_android_app_is_a_broadcast_quoted_for_its_shell(
 
 
 def test_what_the_shade_does_not_show_is_an_error_that_closes_it(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    device = RecordedAndroid(far, ["News"], is_stuck=True)
-    with driver(session_on(far, platform="android"), {}) as driven:
+    device = RecordedAndroid(controller, ["News"], is_stuck=True)
+    with driver(session_on(controller, platform="android"), {}) as driven:
         shade = AndroidShade(driven, "com.acme.app", timeout_seconds=0)
         with pytest.raises(ControllerError, match="'Mute of News' is not in the notif"):
             shade.answer("0|News", "Mute", None)
@@ -95,11 +95,11 @@ def test_what_the_shade_does_not_show_is_an_error_that_closes_it(
 
 
 def test_notifications_of_an_iphone_are_listed_tapped_and_dismissed(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     label = "Notes, now, News, it's from Ada"
-    device = RecordedIphone(far, ["Mail, now, Hello", label.replace("'", "")])
-    with pushing(far, "ios") as push:
+    device = RecordedIphone(controller, ["Mail, now, Hello", label.replace("'", "")])
+    with pushing(controller, "ios") as push:
         push.send({**NEWS, "body": "its from Ada"})
         news = push.wait_shown("News")
         assert (news.body, news.data) == ("its from Ada", {"url": "/notes/7"})
@@ -120,16 +120,18 @@ def test_notifications_of_an_iphone_are_listed_tapped_and_dismissed(
         f"tap {news.key}",
         "dismiss Mail, now, Hello",
     ]
-    assert received(far, "/appium/settings")[-1] == {
+    assert received(controller, "/appium/settings")[-1] == {
         "settings": {"defaultActiveApplication": "auto"}
     }
     assert device.scripts[0][1]["payload"]["url"] == "/notes/7"
 
 
-def test_only_the_local_device_tells_which_page_is_open(far: ControllerServer) -> None:
-    RecordedIphone(far, [])
+def test_only_the_local_device_tells_which_page_is_open(
+    controller: ScriptedServer,
+) -> None:
+    RecordedIphone(controller, [])
     with (
-        pushing(far, "ios") as push,
+        pushing(controller, "ios") as push,
         pytest.raises(ConfigError, match="only the local device reports which page"),
     ):
         push.wait_opened("/")

@@ -10,7 +10,8 @@ from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.environment import environment_of
 from tests.controllers.appium_servers import appium, session_on
 from tests.controllers.daemons import commands, done, tools
-from tests.controllers.servers import ControllerServer, says, session_at
+from tests.controllers.servers import session_at
+from tests.fakes.http_server import ScriptedServer, says
 
 ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "open": ("com.example.notes",),
@@ -53,11 +54,13 @@ class RecordedArgent(Argent):
 
 
 def test_every_method_of_agent_device_sends_its_command_through_command(
-    far: ControllerServer, tmp_path: Path
+    controller: ScriptedServer, tmp_path: Path
 ) -> None:
     artifact = {"artifactId": "1", "fileName": "a.png"}
-    far.answer = lambda call: done(artifacts=[artifact]) if "rpc" in call else says({})
-    session = session_at(far.url, "agent-device")
+    controller.answer = lambda call: (
+        done(artifacts=[artifact]) if "rpc" in call else says({})
+    )
+    session = session_at(controller.url, "agent-device")
     device = RecordedAgentDevice(session, environment_of(session, name="a-test"))
     device.recorded = []
 
@@ -67,17 +70,17 @@ def test_every_method_of_agent_device_sends_its_command_through_command(
 
     own = {name for name in vars(AgentDevice) if not name.startswith("_")}
     assert own == set(ARGUMENTS)
-    assert device.recorded == [sent["command"] for sent in commands(far)]
+    assert device.recorded == [sent["command"] for sent in commands(controller)]
     assert len(device.recorded) == len(ARGUMENTS)
 
 
 def test_every_tool_that_a_test_uses_is_called_through_call(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
     schema = {"type": "object", "properties": {}}
     names = ("screenshot", "describe")
     listed = [{"name": name, "inputSchema": schema} for name in names]
-    far.answer = tools(
+    controller.answer = tools(
         {
             "GET /tools": says({"tools": listed}),
             "POST /tools/screenshot": says({"data": {"image": {"id": "1"}}}),
@@ -85,25 +88,29 @@ def test_every_tool_that_a_test_uses_is_called_through_call(
             "GET /artifacts/1": says({}),
         }
     )
-    device = RecordedArgent(session_at(far.url, "argent"))
+    device = RecordedArgent(session_at(controller.url, "argent"))
     device.recorded = []
 
     device.screenshot()
     device.describe()
 
-    sent = [path.removeprefix("/tools/") for path, _ in far.asked if "/tools/" in path]
+    sent = [
+        path.removeprefix("/tools/")
+        for path, _ in controller.asked
+        if "/tools/" in path
+    ]
     assert device.recorded == sent == list(names)
 
 
 def test_every_command_of_a_started_driver_goes_through_its_command_executor(
-    far: ControllerServer,
+    controller: ScriptedServer,
 ) -> None:
-    far.answer = appium(
+    controller.answer = appium(
         element=says({"value": {"element-6066-11e4-a52e-4f735466cecf": "1"}})
     )
     recorded: list[str] = []
 
-    with driver(session_on(far), {}) as started:
+    with driver(session_on(controller), {}) as started:
         execute = started.command_executor.execute
 
         def recording(command: str, params: dict[str, Any]) -> Any:
@@ -111,7 +118,7 @@ def test_every_command_of_a_started_driver_goes_through_its_command_executor(
             return execute(command, params)  # type: ignore[no-untyped-call]
 
         started.command_executor.execute = recording  # type: ignore[method-assign]
-        before = len(far.asked)
+        before = len(controller.asked)
         started.find_element("id", "go").click()
         started.back()
 
@@ -121,4 +128,4 @@ def test_every_command_of_a_started_driver_goes_through_its_command_executor(
         "goBack",
         "quit",
     ]
-    assert len(far.asked) - before == len(recorded)
+    assert len(controller.asked) - before == len(recorded)

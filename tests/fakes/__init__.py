@@ -1,12 +1,12 @@
 """Stand-ins for what the code under test talks to, shared by tests of several packages.
 
-- ``clock``: clocks that tests advance
-- ``devices``: devices in memory, and a runner of the local service that has them
-- ``http_server``: servers on this machine, with replies set by a test
-- ``local_service``: the local service in this process
-- ``network``: a network between clients and that service, which a test disturbs
-- ``programs``: command-line programs, such as adb, that print what a test says
-- ``reporter``: a reporter that remembers what it gets
+- ``clock``: ``FakeClock``, ``FakeCalendar`` and ``ShiftedClock``, which tests advance
+- ``devices``: ``FakeDevice`` and ``FakeBrowserDevice``, devices in memory; ``FakeRunner``, which gives them to sessions
+- ``http_server``: ``ScriptedServer``, any program with an HTTP interface, such as a controller or a registry
+- ``local_service``: ``InProcessService``, the application of the local service, called without a network
+- ``network``: ``FakeNetwork``, between clients and that service: loses, delays and replaces requests and responses
+- ``programs``: ``FakeProgram``, a command-line program such as adb
+- ``reporter``: ``RecordingReporter``, the terminal and the files of a run
 
 The service itself is never faked: tests use the real one, in their own process or in another.
 """

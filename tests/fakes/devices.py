@@ -41,8 +41,8 @@ class FakeDevice:
     taps: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     builds: list[App] = field(default_factory=list[App])
     """The apps that were installed."""
-    states: Mapping[str, AppState] = field(default_factory=dict[str, AppState])
-    """What it says of its apps."""
+    in_front: str | None = None
+    """The ID of the only app that is running."""
     held: Orientation = "PORTRAIT"
     pictures: int = 0
     """How many screenshots were taken."""
@@ -66,7 +66,7 @@ class FakeDevice:
 
     async def terminate(self, application_id: str) -> bool:
         self.calls.append(("terminate", application_id))
-        return self.states.get(application_id) == AppState.FOREGROUND
+        return application_id == self.in_front
 
     async def remove(self, application_id: str) -> bool:
         raise ControllerError(f"{application_id} cannot be removed")
@@ -75,7 +75,7 @@ class FakeDevice:
         self.calls.append(("clear", application_id))
 
     async def apps(self) -> Mapping[str, AppState]:
-        return self.states
+        return {self.in_front: AppState.FOREGROUND} if self.in_front else {}
 
     async def screenshot(self) -> bytes:
         self.pictures += 1
@@ -115,6 +115,11 @@ class FakeBrowserDevice(FakeDevice, Chromium):
     tools: Tools = field(default_factory=lambda: Tools({}, debugging_port=1))
     shown: str = "http://127.0.0.1:7777/notes?from=here"
     lines: Sequence[Line] = ()
+    """The lines in its console."""
+
+    def log(self, at: float, level: str, text: str) -> None:
+        """Add a line to its console."""
+        self.lines = (*self.lines, Line(at, level, text))
 
     def has(self, app: App) -> bool:
         return app in self.builds

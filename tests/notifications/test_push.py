@@ -40,7 +40,7 @@ APNS = {
 }
 
 
-class Recorder:
+class RecordingDriver:
     """An Appium driver and an agent-device client that record their commands."""
 
     def __init__(self, *lists: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ def at(address: str, *notifications: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_agent_device_pushes_apples_payload_to_ios() -> None:
-    client = Recorder()
+    client = RecordingDriver()
     AgentDevicePush(client).deliver(NEWS, IPHONE)
 
     ((command, app, payload),) = client.sent
@@ -81,7 +81,7 @@ def test_agent_device_pushes_apples_payload_to_ios() -> None:
 
 
 def test_agent_device_pushes_a_broadcast_to_android() -> None:
-    client = Recorder()
+    client = RecordingDriver()
     AgentDevicePush(client, action="com.acme.PUSH").deliver(NEWS, ANDROID)
 
     payload = json.loads(client.sent[0][2])
@@ -94,7 +94,7 @@ def test_agent_device_pushes_a_broadcast_to_android() -> None:
 
 
 def test_appium_pushes_to_ios() -> None:
-    driver = Recorder()
+    driver = RecordingDriver()
     AppiumPush(driver).deliver(NEWS, IPHONE)
 
     assert driver.sent == [
@@ -103,7 +103,7 @@ def test_appium_pushes_to_ios() -> None:
 
 
 def test_a_data_only_message_wakes_the_app_on_ios() -> None:
-    driver = Recorder()
+    driver = RecordingDriver()
     AppiumPush(driver).deliver(
         PushMessage(data={"sync": 1}, content_available=True), IPHONE
     )
@@ -198,17 +198,17 @@ def test_the_error_of_adb_has_its_reason_and_not_the_message(
     ("delivery", "device", "reason"),
     [
         (
-            AppiumPush(Recorder()),
+            AppiumPush(RecordingDriver()),
             ANDROID,
             "the android device: Android apps get broadcasts under an action of their own",
         ),
         (
-            AppiumPush(Recorder()),
+            AppiumPush(RecordingDriver()),
             replace(IPHONE, application_id=""),
             "the iPhone: .* pass application_id",
         ),
         (
-            AgentDevicePush(Recorder()),
+            AgentDevicePush(RecordingDriver()),
             replace(ANDROID, application_id=""),
             "pass application_id",
         ),
@@ -229,7 +229,7 @@ def test_an_unsupported_device_is_reported_before_anything_is_sent(
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
         DevicePush(delivery, device).send(NEWS)
-    assert getattr(delivery, "driver", Recorder()).sent == []
+    assert getattr(delivery, "driver", RecordingDriver()).sent == []
 
 
 @pytest.mark.parametrize(
@@ -245,14 +245,14 @@ def test_an_unsupported_device_is_reported_before_anything_is_sent(
 def test_a_message_that_ios_would_not_deliver_is_not_sent(
     message: dict[str, Any], reason: str
 ) -> None:
-    driver = Recorder()
+    driver = RecordingDriver()
     with pytest.raises(ConfigError, match=reason):
         DevicePush(AppiumPush(driver), IPHONE).send(message)
     assert driver.sent == []
 
 
 def test_a_message_without_a_sound_says_so_on_android_and_names_none_on_ios() -> None:
-    driver, client = Recorder(), Recorder()
+    driver, client = RecordingDriver(), RecordingDriver()
     silent = replace(NEWS, sound=False)
 
     AppiumPush(driver).deliver(silent, IPHONE)
@@ -277,7 +277,7 @@ def test_the_suites_function_gets_message_and_device() -> None:
 
 
 def test_the_local_device_gets_the_message_in_the_documented_form() -> None:
-    driver = Recorder()
+    driver = RecordingDriver()
     DevicePush(LocalPush(driver), ANDROID).send(
         {"title": "News", "categoryIdentifier": "message"}
     )
@@ -304,9 +304,9 @@ def test_the_local_device_gets_the_message_in_the_documented_form() -> None:
     ],
 )
 def test_no_device_brings_a_scheduled_notification_forward(
-    delivery: Callable[[Recorder], PushDelivery], device: PushDevice, reason: str
+    delivery: Callable[[RecordingDriver], PushDelivery], device: PushDevice, reason: str
 ) -> None:
-    driver = Recorder()
+    driver = RecordingDriver()
 
     with pytest.raises(
         ConfigError, match=f"{device.name}: .*'reminder' can't .*{reason}"
@@ -321,7 +321,7 @@ def test_the_newest_notification_with_a_title_is_awaited() -> None:
         shown("1", "News", body="old"),
         shown("2", "News", body="new", actions=[{"action": "reply"}]),
     ]
-    driver = Recorder(
+    driver = RecordingDriver(
         at("http://127.0.0.1/"), at("http://127.0.0.1/", *found, shown("3", "Other"))
     )
 
@@ -332,7 +332,8 @@ def test_the_newest_notification_with_a_title_is_awaited() -> None:
 
 def test_a_missing_notification_is_reported_with_those_shown() -> None:
     push = DevicePush(
-        LocalPush(Recorder(at("http://127.0.0.1/", shown("1", "Other")))), ANDROID
+        LocalPush(RecordingDriver(at("http://127.0.0.1/", shown("1", "Other")))),
+        ANDROID,
     )
     with pytest.raises(
         TimeoutError,
@@ -342,7 +343,7 @@ def test_a_missing_notification_is_reported_with_those_shown() -> None:
 
 
 def test_a_tap_or_dismissal_applies_to_the_given_notification() -> None:
-    driver = Recorder(at("http://127.0.0.1/", shown("1", "News")))
+    driver = RecordingDriver(at("http://127.0.0.1/", shown("1", "News")))
     push = DevicePush(LocalPush(driver), ANDROID)
 
     push.tap(action="reply", text="yes")
@@ -356,7 +357,7 @@ def test_a_tap_or_dismissal_applies_to_the_given_notification() -> None:
 
 
 def test_an_opened_link_is_awaited_by_its_path() -> None:
-    driver = Recorder(
+    driver = RecordingDriver(
         at("http://127.0.0.1:1/"), at("http://127.0.0.1:1/notes/7?from=push")
     )
     push = DevicePush(LocalPush(driver), ANDROID)

@@ -13,7 +13,7 @@ from appium import webdriver as webdriver  # noqa: PLC0414
 from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
-from tests.controllers.servers import Answer, ControllerServer, controller, says
+from tests.fakes.http_server import Answer, ScriptedServer, says, scripted_server
 
 ANDROID = {
     "platformName": "Android",
@@ -33,18 +33,18 @@ ONE = DRIVEN.partition("def test_two")[0]
 
 
 @pytest.fixture
-def far() -> Generator[ControllerServer]:
+def controller() -> Generator[ScriptedServer]:
     """Provide the Appium server that the service names for each session."""
-    with controller() as server:
+    with scripted_server() as server:
         server.answer = appium()
         yield server
 
 
 @pytest.fixture(autouse=True)
 def _leading_there(
-    service: FaultyService, far: ControllerServer, monkeypatch: pytest.MonkeyPatch
+    service: FaultyService, controller: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lead(service, far.url)
+    lead(service, controller.url)
     monkeypatch.setenv(
         "DEVICE_APPLICATION_ARCHIVE_URL", "https://builds.example/other.zip"
     )
@@ -63,9 +63,9 @@ def suite(
 
 
 def test_the_client_installs_and_launches_the_markers_app_and_opens_its_link(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
-    far.answer = appium({"appPackage": "com.example.notes"})
+    controller.answer = appium({"appPackage": "com.example.notes"})
     app = f'application_archive_url="{ARCHIVE}", launch_args=["--es", "who", "Ada"], open_url="notes://list"'
     suite(pytester, ONE, more=f", {app}")
 
@@ -77,14 +77,14 @@ def test_the_client_installs_and_launches_the_markers_app_and_opens_its_link(
         "appium:newCommandTimeout": 600,
     }
     link = {"url": "notes://list", "package": "com.example.notes"}
-    assert started_with(far) == ANDROID | wanted
-    assert received(far, "/execute/sync") == [
+    assert started_with(controller) == ANDROID | wanted
+    assert received(controller, "/execute/sync") == [
         {"script": "mobile: deepLink", "args": [link]}
     ]
 
 
 def test_a_build_without_a_url_is_a_configuration_error(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     suite(pytester, ONE, more=', build_id="c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"')
 
@@ -96,7 +96,7 @@ def test_a_build_without_a_url_is_a_configuration_error(
             "config: build_id='c41a7e96-*' cannot be installed by Appium: *device_appium_options*"
         ]
     )
-    assert far.asked == []
+    assert controller.asked == []
     assert service.statuses() == []
 
 
@@ -184,9 +184,9 @@ def test_an_app_can_be_named_in_each_way(
 
 
 def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
-    far.answer = appium(
+    controller.answer = appium(
         session=refuses(
             "unknown error", f"Cannot download the app from {ARCHIVE}: status code 404"
         )
@@ -211,20 +211,22 @@ def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device
     )
     result.stdout.no_fnmatch_line("*sig=abcdef*")
     result.stdout.no_fnmatch_line("*not this hook*")
-    assert len(received(far, "/session")) == 1  # what is refused is not tried again
+    assert (
+        len(received(controller, "/session")) == 1
+    )  # what is refused is not tried again
     assert service.statuses() == ["stopped"]
 
 
 @pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "on two workers"])
 def test_rejected_capabilities_do_not_cost_a_device_per_test(
     pytester: pytest.Pytester,
-    far: ControllerServer,
+    controller: ScriptedServer,
     service: FaultyService,
     options: list[str],
 ) -> None:
     # One worker is refused while the other's device boots.
     service.add_fault("boot", "delay", seconds=3, times=1)
-    far.answer = appium(
+    controller.answer = appium(
         session=refuses("invalid argument", "'appium:nonsense' is unknown")
     )
     pytester.makepyfile(
@@ -258,13 +260,13 @@ def test_rejected_capabilities_do_not_cost_a_device_per_test(
 )
 def test_an_app_that_crashes_is_at_fault_and_the_next_test_keeps_the_device(
     pytester: pytest.Pytester,
-    far: ControllerServer,
+    controller: ScriptedServer,
     service: FaultyService,
     message: str,
     *,
     crashed: bool,
 ) -> None:
-    far.answer = appium(element=refuses("unknown error", message))
+    controller.answer = appium(element=refuses("unknown error", message))
     suite(pytester, DRIVEN, body="device_driver.find_element('id', 'title')")
     pytester.makeconftest(
         "def pytest_device_infrastructure_error(): print('not this hook')"
@@ -295,11 +297,11 @@ def test_an_app_that_crashes_is_at_fault_and_the_next_test_keeps_the_device(
 )
 def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and_the_next_test_is_unaffected(
     pytester: pytest.Pytester,
-    far: ControllerServer,
+    controller: ScriptedServer,
     service: FaultyService,
     message: str,
 ) -> None:
-    far.answer = appium(element=refuses("unknown error", message))
+    controller.answer = appium(element=refuses("unknown error", message))
     suite(pytester, DRIVEN, body="device_driver.find_element('id', 'title')")
 
     result = pytester.runpytest()
@@ -315,7 +317,7 @@ def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and
 
 
 def test_another_platform_in_the_options_is_reported_before_a_session_is_created(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     suite(pytester, ONE)
     pytester.makeconftest(
@@ -335,12 +337,12 @@ def test_another_platform_in_the_options_is_reported_before_a_session_is_created
     result.stdout.fnmatch_lines(
         ["config: device_appium_options sets platformName='iOS', the marker platform=*"]
     )
-    assert received(far, "/session") == []
+    assert received(controller, "/session") == []
     assert service.statuses() == []
 
 
 def test_the_default_platform_of_an_option_class_is_not_the_suites_choice(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
     suite(pytester, ONE)
     pytester.makeconftest(
@@ -355,14 +357,16 @@ def test_the_default_platform_of_an_option_class_is_not_the_suites_choice(
 
     pytester.runpytest().assert_outcomes(passed=1)
 
-    assert started_with(far)["platformName"] == "Android"
+    assert started_with(controller)["platformName"] == "Android"
 
 
 def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     hangs = Answer(rest=b" ", pause=60)
-    far.answer = lambda call: hangs if call.startswith("DELETE") else appium()(call)
+    controller.answer = lambda call: (
+        hangs if call.startswith("DELETE") else appium()(call)
+    )
     suite(pytester, DRIVEN)
     pytester.makeconftest(
         """
@@ -380,7 +384,7 @@ def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
 
 
 def test_the_url_for_direct_connections_is_masked(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
     host = {
         "Protocol": "https",
@@ -388,7 +392,9 @@ def test_the_url_for_direct_connections_is_masked(
         "Port": 443,
         "Path": "/wd",
     }
-    far.answer = appium({f"directConnect{name}": value for name, value in host.items()})
+    controller.answer = appium(
+        {f"directConnect{name}": value for name, value in host.items()}
+    )
     suite(pytester, ONE, body="device_driver.page_source")
 
     result = pytester.runpytest("--log-level=DEBUG", "--showlocals")
@@ -399,10 +405,12 @@ def test_the_url_for_direct_connections_is_masked(
 
 
 def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     entry = {"timestamp": 0, "level": "I", "message": f"token={service.token}"}
-    far.answer = appium(types=says({"value": ["logcat"]}), log=says({"value": [entry]}))
+    controller.answer = appium(
+        types=says({"value": ["logcat"]}), log=says({"value": [entry]})
+    )
     suite(pytester, ONE, body="assert False")
 
     pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
@@ -421,12 +429,14 @@ def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
 )
 def test_the_devices_logs_are_saved(
     pytester: pytest.Pytester,
-    far: ControllerServer,
+    controller: ScriptedServer,
     options: list[str],
     tests_with_log: list[str],
 ) -> None:
     entry = {"timestamp": 0, "level": "I", "message": "started"}
-    far.answer = appium(types=says({"value": ["logcat"]}), log=says({"value": [entry]}))
+    controller.answer = appium(
+        types=says({"value": ["logcat"]}), log=says({"value": [entry]})
+    )
     suite(
         pytester,
         DRIVEN.replace(
@@ -445,9 +455,9 @@ def test_the_devices_logs_are_saved(
 
 
 def test_a_log_that_cannot_be_saved_leaves_the_test_as_it_is(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
-    far.answer = appium(
+    controller.answer = appium(
         types=says({"value": ["logcat"]}), log=says({"value": ["started"]})
     )
     suite(pytester, ONE)
@@ -479,9 +489,12 @@ PAGE = '<hierarchy><android.widget.Button resource-id="app:id/paid"/></hierarchy
     [("retain-on-failure", ["id 'pay': no match; nearest 'app:id/paid'"]), ("off", [])],
 )
 def test_without_a_trace_a_failure_names_no_nearest_element(
-    pytester: pytest.Pytester, far: ControllerServer, trace: str, summaries: list[str]
+    pytester: pytest.Pytester,
+    controller: ScriptedServer,
+    trace: str,
+    summaries: list[str],
 ) -> None:
-    far.answer = appium(
+    controller.answer = appium(
         element=refuses("no such element", "none", 404), source=says({"value": PAGE})
     )
     suite(pytester, ONE, body=FINDS)
@@ -497,7 +510,7 @@ def test_without_a_trace_a_failure_names_no_nearest_element(
 
 
 def test_an_error_in_the_teardown_reads_no_device(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
     broken = "import pytest\n@pytest.fixture\ndef broken(device_driver):\n    yield\n    assert False\n"
     suite(pytester, broken + ONE.replace("(device_driver)", "(broken)"))
@@ -507,22 +520,22 @@ def test_an_error_in_the_teardown_reads_no_device(
     )
 
     assert list(Path("left").rglob("failure.json")) == []
-    assert "screenshot" not in _calls(far)
+    assert "screenshot" not in _calls(controller)
 
 
 MP4 = b"\0\0\0 ftypisom"
 
 
-def _records(far: ControllerServer, video: bytes = MP4) -> None:
+def _records(controller: ScriptedServer, video: bytes = MP4) -> None:
     encoded = base64.b64encode(video).decode()
-    far.answer = appium(
+    controller.answer = appium(
         start_recording_screen=says({"value": ""}),
         stop_recording_screen=says({"value": encoded}),
     )
 
 
-def _calls(far: ControllerServer) -> list[str]:
-    return [path.rpartition("/")[2] for path, _ in far.asked]
+def _calls(controller: ScriptedServer) -> list[str]:
+    return [path.rpartition("/")[2] for path, _ in controller.asked]
 
 
 @pytest.mark.parametrize(
@@ -537,12 +550,12 @@ def _calls(far: ControllerServer) -> list[str]:
 )
 def test_a_video_is_kept_as_the_option_says(
     pytester: pytest.Pytester,
-    far: ControllerServer,
+    controller: ScriptedServer,
     mode: str,
     body: str,
     videos: list[str],
 ) -> None:
-    _records(far)
+    _records(controller)
     suite(pytester, ONE, body=body)
 
     pytester.runpytest("--device-artifacts-dir=left", f"--device-video={mode}")
@@ -550,7 +563,7 @@ def test_a_video_is_kept_as_the_option_says(
     kept = list(Path("left").rglob("video.*"))
     assert [path.name for path in kept] == videos
     assert all(path.read_bytes() == MP4 for path in kept)
-    calls = _calls(far)
+    calls = _calls(controller)
     assert ("start_recording_screen" in calls) == (mode != "off")
     if mode != "off":
         start, stop = "start_recording_screen", "stop_recording_screen"
@@ -558,23 +571,25 @@ def test_a_video_is_kept_as_the_option_says(
 
 
 def test_a_video_is_among_the_files_of_a_failure_and_ends_before_the_device_is_read(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
-    _records(far, b"\x1aE\xdf\xa3 webm")
+    _records(controller, b"\x1aE\xdf\xa3 webm")
     suite(pytester, ONE, body="assert False")
 
     pytester.runpytest("--device-artifacts-dir=left", "--device-video=on")
 
     (path,) = Path("left").rglob("failure.json")
     assert "video.webm" in json.loads(path.read_text())["files"]
-    calls = _calls(far)
+    calls = _calls(controller)
     assert calls.index("stop_recording_screen") < calls.index("screenshot")
 
 
 def test_a_device_that_does_not_record_fails_no_test(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
-    far.answer = appium(start_recording_screen=refuses("unknown command", "no", 404))
+    controller.answer = appium(
+        start_recording_screen=refuses("unknown command", "no", 404)
+    )
     suite(pytester, ONE)
 
     result = pytester.runpytest("--device-video=on", "-rA")
@@ -584,10 +599,10 @@ def test_a_device_that_does_not_record_fails_no_test(
 
 
 def test_a_suite_in_another_language_finds_the_device_and_credentials_stay_secret(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     service.reset()
-    lead(service, far.url.replace("//", "//ada:open-sesame@"))
+    lead(service, controller.url.replace("//", "//ada:open-sesame@"))
     pytester.makepyfile(
         test_it="""
         import json, os, subprocess, sys, pytest
@@ -617,10 +632,10 @@ def test_a_suite_in_another_language_finds_the_device_and_credentials_stay_secre
     result.stdout.fnmatch_lines(["*assert CompletedProcess*", "http://*@127.0.0.1:*"])
     result.stdout.no_fnmatch_line("*open-sesame*")
     (asked,) = [
-        authorization for path, authorization in far.asked if path == "/session"
+        authorization for path, authorization in controller.asked if path == "/session"
     ]
     assert asked == "Basic YWRhOm9wZW4tc2VzYW1l"
-    assert json.loads(far.bodies[-1])["capabilities"]["alwaysMatch"] == ANDROID
+    assert json.loads(controller.bodies[-1])["capabilities"]["alwaysMatch"] == ANDROID
 
 
 INVALID = (
@@ -647,13 +662,13 @@ ON_FIRE = (
 )
 def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
     pytester: pytest.Pytester,
-    far: ControllerServer,
+    controller: ScriptedServer,
     service: FaultyService,
     reason: str,
     cause: str,
     distributed: list[str],
 ) -> None:
-    far.answer = appium(session=refuses("session not created", reason))
+    controller.answer = appium(session=refuses("session not created", reason))
     pytester.makepyfile(
         test_it=f"""
         import pytest
@@ -666,7 +681,7 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
 
     result = pytester.runpytest(*distributed)
 
-    assert len(received(far, "/session")) <= 2
+    assert len(received(controller, "/session")) <= 2
     assert len(service.sessions()) <= 2
     assert len(result.outlines) <= 42
     (reported,) = (
@@ -679,9 +694,9 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
 
 
 def test_a_worker_does_not_wait_for_the_driver_of_a_worker_that_waits_for_its_slot(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
-    far.answer = appium(
+    controller.answer = appium(
         session=refuses("session not created", "the emulator is on fire")
     )
     suite(
@@ -706,9 +721,11 @@ def find(driver):
 
 
 def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_servers(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
-    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    controller.answer = appium(
+        element=refuses("no such element", "no element found", 404)
+    )
     suite(pytester, ONE, body=LOOKUP)
 
     result = pytester.runpytest()
@@ -736,7 +753,7 @@ def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_serve
 
 @pytest.mark.parametrize("options", [(), ("--full-trace",)])
 def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clients(
-    pytester: pytest.Pytester, far: ControllerServer, options: tuple[str, ...]
+    pytester: pytest.Pytester, controller: ScriptedServer, options: tuple[str, ...]
 ) -> None:
     usual = appium()
 
@@ -745,7 +762,7 @@ def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clie
             raise ConnectionResetError
         return usual(call)
 
-    far.answer = hang_up
+    controller.answer = hang_up
     suite(pytester, ONE, body="device_driver.find_element('id', 'title')")
 
     result = pytester.runpytest(*options)
@@ -763,9 +780,11 @@ def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clie
 
 @pytest.mark.parametrize("style", ["short", "long", "line", "native"])
 def test_no_traceback_style_shows_frames_of_clients(
-    pytester: pytest.Pytester, far: ControllerServer, style: str
+    pytester: pytest.Pytester, controller: ScriptedServer, style: str
 ) -> None:
-    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    controller.answer = appium(
+        element=refuses("no such element", "no element found", 404)
+    )
     suite(pytester, ONE, body=LOOKUP)
 
     result = pytester.runpytest(f"--tb={style}")
@@ -782,7 +801,7 @@ def {fixture}(): return {{"timeout_seconds": 600}}
 """
 
 
-@pytest.mark.usefixtures("far")
+@pytest.mark.usefixtures("controller")
 @pytest.mark.parametrize(
     ("fixture", "needed"),
     [("device_wait_policy", "WaitPolicy"), ("device_driver_policy", "DriverPolicy")],
@@ -818,9 +837,11 @@ class Notes(unittest.TestCase):
 
 
 def test_a_failed_lookup_in_a_unittest_class_has_no_frames_of_clients_and_servers(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
-    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    controller.answer = appium(
+        element=refuses("no such element", "no element found", 404)
+    )
     suite(pytester, UNITTEST, body='self.driver.find_element("id", "x")')
 
     result = pytester.runpytest()
@@ -833,7 +854,7 @@ def test_a_failed_lookup_in_a_unittest_class_has_no_frames_of_clients_and_server
     result.stdout.no_fnmatch_line("*at a line*")
 
 
-@pytest.mark.usefixtures("far")
+@pytest.mark.usefixtures("controller")
 def test_a_lost_controller_in_a_unittest_class_is_an_infrastructure_error(
     pytester: pytest.Pytester,
 ) -> None:
@@ -849,9 +870,11 @@ def test_a_lost_controller_in_a_unittest_class_is_an_infrastructure_error(
 
 
 def test_full_trace_shows_the_frames_of_clients_and_servers(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
-    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    controller.answer = appium(
+        element=refuses("no such element", "no element found", 404)
+    )
     suite(pytester, ONE, body=LOOKUP)
 
     result = pytester.runpytest("--full-trace")
@@ -860,7 +883,7 @@ def test_full_trace_shows_the_frames_of_clients_and_servers(
 
 
 def test_an_unreachable_server_is_reported_without_the_chain_of_connection_errors(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
     elsewhere = "device_driver.command_executor._client_config.remote_server_addr = 'http://127.0.0.1:9'"
     suite(
@@ -874,7 +897,7 @@ def test_an_unreachable_server_is_reported_without_the_chain_of_connection_error
     result = pytester.runpytest()
 
     result.assert_outcomes(failed=1)
-    assert far.asked
+    assert controller.asked
     result.stdout.fnmatch_lines(
         [">*device_driver.page_source", "E *urllib3.*127.0.0.1*"]
     )

@@ -10,7 +10,7 @@ from appium import webdriver as webdriver  # noqa: PLC0414
 
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses
-from tests.controllers.servers import ControllerServer, controller
+from tests.fakes.http_server import ScriptedServer, scripted_server
 
 OPTIONS = """
 import pytest
@@ -27,11 +27,11 @@ seen = set()
 
 
 @pytest.fixture
-def far(
+def controller(
     service: FaultyService, pytester: pytest.Pytester
-) -> Generator[ControllerServer]:
+) -> Generator[ScriptedServer]:
     """Provide the Appium server that the service names for each session, and a suite's options."""
-    with controller() as server:
+    with scripted_server() as server:
         server.answer = appium()
         config: dict[str, object] = {"appiumUrl": server.url, "capabilities": {}}
         service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
@@ -39,14 +39,14 @@ def far(
         yield server
 
 
-def drivers(far: ControllerServer) -> tuple[int, int]:
+def drivers(controller: ScriptedServer) -> tuple[int, int]:
     """Return how many drivers were started, and how many were quit."""
-    paths = [path for path, _ in far.asked]
-    return len(received(far, "/session")), paths.count("/session/1")
+    paths = [path for path, _ in controller.asked]
+    return len(received(controller, "/session")), paths.count("/session/1")
 
 
 def test_the_suites_function_scoped_driver_is_new_for_each_test(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -64,7 +64,7 @@ def test_two(driver): pass
 
     pytester.runpytest().assert_outcomes(passed=2)
 
-    assert drivers(far) == (2, 2)
+    assert drivers(controller) == (2, 2)
     assert service.statuses() == ["stopped"]
 
 
@@ -73,7 +73,7 @@ def test_two(driver): pass
 )
 def test_a_wider_scoped_driver_lasts_as_long_as_the_fixture_that_uses_it(
     pytester: pytest.Pytester,
-    far: ControllerServer,
+    controller: ScriptedServer,
     service: FaultyService,
     scope: str,
     started: int,
@@ -100,12 +100,12 @@ class TestOther:
 
     result.assert_outcomes(passed=8)
     result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
-    assert drivers(far) == (started, started)
+    assert drivers(controller) == (started, started)
     assert service.statuses() == ["stopped"]
 
 
 def test_a_class_with_its_driver_runs_on_one_worker(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     for name in ("test_a", "test_b"):
         tests = "".join(
@@ -115,12 +115,12 @@ def test_a_class_with_its_driver_runs_on_one_worker(
 
     pytester.runpytest("-n2").assert_outcomes(passed=6)
 
-    assert drivers(far) == (2, 2)
+    assert drivers(controller) == (2, 2)
     assert set(service.statuses()) == {"stopped"}
 
 
 def test_a_class_on_several_platforms_has_a_driver_on_each(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         """
@@ -137,7 +137,7 @@ def test_a_class_on_several_platforms_has_a_driver_on_each(
 
     pytester.runpytest().assert_outcomes(passed=4)
 
-    bodies = [str(body) for body in received(far, "/session")]
+    bodies = [str(body) for body in received(controller, "/session")]
     assert ["com.example.ios" in body for body in bodies] == [False, True]
     assert service.statuses() == ["stopped", "stopped"]
 
@@ -168,20 +168,20 @@ class Counter(unittest.TestCase):
 
 
 def test_a_unittest_case_has_its_driver_in_set_up_class(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(UNITTEST)
 
     pytester.runpytest().assert_outcomes(passed=2)
 
-    waits = [body["implicit"] // 1000 for body in received(far, "/timeouts")]
+    waits = [body["implicit"] // 1000 for body in received(controller, "/timeouts")]
     assert waits == [1, 2, 3, 2, 4, 5]
-    assert drivers(far) == (1, 1)
+    assert drivers(controller) == (1, 1)
     assert service.statuses() == ["stopped"]
 
 
 def test_setup_class_and_setup_module_find_the_driver(
-    pytester: pytest.Pytester, far: ControllerServer
+    pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -203,11 +203,14 @@ class TestIt:
 
     pytester.runpytest().assert_outcomes(passed=1)
 
-    assert [body["implicit"] for body in received(far, "/timeouts")] == [1000, 2000]
+    assert [body["implicit"] for body in received(controller, "/timeouts")] == [
+        1000,
+        2000,
+    ]
 
 
 def test_each_failed_test_saves_evidence_from_the_shared_driver(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -226,13 +229,15 @@ def test_three(module_device_driver): assert False
         path.parent.name.partition("-test")[2]
         for path in (pytester.path / "left").glob("*/session.json")
     }
-    assert len([path for path, _ in far.asked if path.endswith("/screenshot")]) == 2
+    assert (
+        len([path for path, _ in controller.asked if path.endswith("/screenshot")]) == 2
+    )
     assert len(left) == 2
     assert service.statuses() == ["stopped"]
 
 
 def test_a_lost_device_is_replaced_and_dependent_fixtures_are_set_up_again(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -255,12 +260,12 @@ def test_three(signed_in): pass
 
     result.assert_outcomes(passed=2, errors=1)
     result.stdout.fnmatch_lines(["infrastructure: the session is gone: *"])
-    assert len(received(far, "/timeouts")) == 2
+    assert len(received(controller, "/timeouts")) == 2
     assert service.statuses() == ["stopped", "stopped"]
 
 
 def test_the_device_of_a_shared_driver_is_stopped_before_the_teardown_of_fixtures_that_do_not_use_it(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -287,15 +292,15 @@ def test_two(device_session): assert used == [device_session.id]
 
     pytester.runpytest().assert_outcomes(passed=2)
 
-    assert drivers(far) == (1, 1)
+    assert drivers(controller) == (1, 1)
     assert service.statuses() == ["stopped"]
 
 
 def test_a_crashed_app_is_started_again_for_the_next_test_on_the_same_device(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     message = "The application under test with bundle id 'com.example.notes' is not running, possibly crashed"
-    far.answer = appium(element=refuses("unknown error", message))
+    controller.answer = appium(element=refuses("unknown error", message))
     pytester.makepyfile(
         HEAD
         + """
@@ -306,12 +311,12 @@ def test_two(session_device_driver): pass
 
     pytester.runpytest().assert_outcomes(passed=1, errors=1)
 
-    assert drivers(far) == (2, 2)
+    assert drivers(controller) == (2, 2)
     assert service.statuses() == ["stopped"]
 
 
 def test_a_driver_that_failed_to_start_is_retried_for_the_next_test(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     service.add_fault("boot", "fail", times=1)
     pytester.makepyfile(
@@ -324,12 +329,12 @@ def test_two(session_device_driver): pass
 
     pytester.runpytest().assert_outcomes(passed=1, errors=1)
 
-    assert drivers(far) == (1, 1)
+    assert drivers(controller) == (1, 1)
     assert service.statuses() == ["errored", "stopped"]
 
 
 def test_a_session_without_time_for_another_test_is_replaced(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     limits = 'max_duration_minutes=2, test_minutes=2, share="run"'
     pytester.makepyfile(
@@ -342,12 +347,12 @@ def test_two(session_device_driver): pass
 
     pytester.runpytest().assert_outcomes(passed=2)
 
-    assert drivers(far) == (2, 2)
+    assert drivers(controller) == (2, 2)
     assert service.statuses() == ["stopped", "stopped"]
 
 
 def test_the_device_of_a_failed_test_is_left_unchanged(
-    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
+    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -364,7 +369,7 @@ def test_three(module_device_driver): assert False
     result.stdout.fnmatch_lines(
         ["devices: 2 created, 0 stopped (confirmed), 2 kept; *"]
     )
-    assert drivers(far) == (2, 0)
+    assert drivers(controller) == (2, 0)
     assert service.statuses() == ["in-progress", "in-progress"]
 
 
@@ -449,7 +454,7 @@ def test_one(module_device_driver): pass
 }
 
 
-@pytest.mark.usefixtures("far")
+@pytest.mark.usefixtures("controller")
 @pytest.mark.parametrize(("suite", "problem"), MISTAKES.values(), ids=MISTAKES)
 def test_tests_that_cannot_share_a_driver_are_reported_at_collection(
     pytester: pytest.Pytester, service: FaultyService, suite: str, problem: str

@@ -19,7 +19,7 @@ from pytest_device.settings import resolve
 from pytest_device.testing import FaultyService
 from pytest_device.updates.signing import generate_code_signing
 from tests.contract.document import example_session
-from tests.fakes.http_server import Handler, HttpServer, running
+from tests.fakes.http_server import Answer, says, scripted_server
 
 URL = "https://some%40one:pass-w0rd-core@planted-host.invalid/wd?access_token=query-core-token"
 PAGE = "http://reader:core-of-the-page@127.0.0.1:9/sessions/1?token=page-query-core"
@@ -535,26 +535,21 @@ FOREIGN = {
 }
 
 
-class ForeignProvider(Handler):
-    """A provider with two endpoints: it redirects with a code, and exchanges anything for tokens."""
-
-    def do_GET(self) -> None:
-        state = self.path.partition("state=")[2].partition("&")[0]
+def foreign_answer(call: str) -> Answer:
+    """Answer as a provider with two endpoints: it redirects with a code, and exchanges anything for tokens."""
+    if call.startswith("GET"):
+        state = call.partition("state=")[2].partition("&")[0]
         url = f"myapp://redirect?code={FOREIGN['code']}&state={state}"
-        self.reply(302, headers={"Location": url})
+        return Answer(302, b"", {"Location": url})
 
-    def do_POST(self) -> None:
-        self.body()
-        tokens = {name: FOREIGN[name] for name in ("access_token", "refresh_token")}
-        nested = {"authed_user": {"access_token": FOREIGN["nested_token"]}}
-        self.reply(
-            200, json.dumps({**tokens, **nested, "token_type": "bearer"}).encode()
-        )
+    tokens = {name: FOREIGN[name] for name in ("access_token", "refresh_token")}
+    nested = {"authed_user": {"access_token": FOREIGN["nested_token"]}}
+    return says({**tokens, **nested, "token_type": "bearer"})
 
 
 @pytest.fixture
 def foreign_provider() -> Iterator[str]:
-    with running(HttpServer(ForeignProvider)) as server:
+    with scripted_server(foreign_answer) as server:
         yield server.url
 
 

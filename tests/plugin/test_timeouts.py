@@ -4,7 +4,7 @@ import pytest
 
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received
-from tests.controllers.servers import Answer, controller
+from tests.fakes.http_server import Answer, scripted_server
 
 BOOT_SECONDS = 8
 
@@ -94,9 +94,9 @@ def test_next(device_session): pass
 """
     )
 
-    with controller() as far:
-        far.answer = appium(session=Answer(rest=b" ", pause=60))
-        config = {"appiumUrl": far.url, "capabilities": {}}
+    with scripted_server() as controller:
+        controller.answer = appium(session=Answer(rest=b" ", pause=60))
+        config = {"appiumUrl": controller.url, "capabilities": {}}
         service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
         result = pytester.runpytest()
 
@@ -123,14 +123,16 @@ def test_without_a_timeout(device_driver): pass
 """
     )
 
-    with controller() as far:
+    with scripted_server() as controller:
         slow, fast = appium(session=Answer(rest=b" ", pause=60)), appium()
 
         def answer(call: str) -> Answer:
-            return slow(call) if len(received(far, "/session")) < 3 else fast(call)
+            return (
+                slow(call) if len(received(controller, "/session")) < 3 else fast(call)
+            )
 
-        far.answer = answer
-        config = {"appiumUrl": far.url, "capabilities": {}}
+        controller.answer = answer
+        config = {"appiumUrl": controller.url, "capabilities": {}}
         service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
         result = pytester.runpytest()
 
@@ -147,9 +149,9 @@ def test_slow(device_driver): pass
 """
     )
 
-    with controller() as far:
-        far.answer = appium(session=Answer(rest=b" ", pause=0.1))
-        config = {"appiumUrl": far.url, "capabilities": {}}
+    with scripted_server() as controller:
+        controller.answer = appium(session=Answer(rest=b" ", pause=0.1))
+        config = {"appiumUrl": controller.url, "capabilities": {}}
         service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
         result = pytester.runpytest()
 

@@ -9,13 +9,8 @@ import pytest
 
 from pytest_device.testing import FaultyService
 from tests.controllers.daemons import done, refused, tools
-from tests.controllers.servers import (
-    CONFIGS,
-    Answer,
-    ControllerServer,
-    controller,
-    says,
-)
+from tests.controllers.servers import CONFIGS
+from tests.fakes.http_server import Answer, ScriptedServer, says, scripted_server
 
 MP4 = b"\0\0\0 ftypisom"
 READY = says({"ok": True})
@@ -27,17 +22,20 @@ TOOL: dict[str, Any] = {
 
 
 @pytest.fixture
-def far() -> Generator[ControllerServer]:
+def controller() -> Generator[ScriptedServer]:
     """Provide the controller that the service names for each session."""
-    with controller() as server:
+    with scripted_server() as server:
         yield server
 
 
 def suite(
-    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer, kind: str
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    controller: ScriptedServer,
+    kind: str,
 ) -> None:
     """Write a suite with one failing test on a session with this controller."""
-    fields = {"remoteConfig": CONFIGS[kind](far.url)}
+    fields = {"remoteConfig": CONFIGS[kind](controller.url)}
     service.add_fault("get", "change", fields=fields, times=None)
     fixture = f"device_{kind.replace('-', '_')}"
     pytester.makepyfile(
@@ -58,35 +56,35 @@ def videos() -> list[str]:
 
 
 def test_agent_device_records_the_screen_because_no_app_is_open_yet(
-    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer
+    pytester: pytest.Pytester, service: FaultyService, controller: ScriptedServer
 ) -> None:
     artifact = {"artifactId": "1", "fileName": "recording.mp4"}
-    far.answer = lambda call: (
+    controller.answer = lambda call: (
         done(artifacts=[artifact])
         if call.startswith("POST")
         else Answer(body=MP4)
         if "artifacts" in call
         else READY
     )
-    suite(pytester, service, far, "agent-device")
+    suite(pytester, service, controller, "agent-device")
 
     pytester.runpytest("--device-artifacts-dir=left", "--device-video=on")
 
     assert videos() == ["video.mp4"]
-    sent = [json.loads(body)["params"] for body in far.bodies if body]
+    sent = [json.loads(body)["params"] for body in controller.bodies if body]
     (start, stop) = [call for call in sent if call["command"] == "record"]
     assert (start["positionals"], stop["positionals"]) == (["start"], ["stop"])
     assert start["flags"]["recordingScope"] == "device"
 
 
 def test_argent_records_with_its_tools(
-    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer
+    pytester: pytest.Pytester, service: FaultyService, controller: ScriptedServer
 ) -> None:
     known = [
         {"name": name, "description": "", "inputSchema": TOOL}
         for name in ("screen-recording-start", "screen-recording-stop")
     ]
-    far.answer = tools(
+    controller.answer = tools(
         {
             "GET /tools": says({"tools": known}),
             "POST /tools/screen-recording-start": says({"data": {}}),
@@ -94,7 +92,7 @@ def test_argent_records_with_its_tools(
             "GET /artifacts/1": Answer(body=MP4),
         }
     )
-    suite(pytester, service, far, "argent")
+    suite(pytester, service, controller, "argent")
 
     pytester.runpytest("--device-artifacts-dir=left", "--device-video=on")
 
@@ -102,11 +100,11 @@ def test_argent_records_with_its_tools(
 
 
 def test_a_controller_that_does_not_record_is_a_line_in_the_log(
-    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer
+    pytester: pytest.Pytester, service: FaultyService, controller: ScriptedServer
 ) -> None:
     no = refused("UNSUPPORTED_OPERATION", "record is not supported", 400)
-    far.answer = lambda call: no if call.startswith("POST") else READY
-    suite(pytester, service, far, "agent-device")
+    controller.answer = lambda call: no if call.startswith("POST") else READY
+    suite(pytester, service, controller, "agent-device")
 
     result = pytester.runpytest("--device-artifacts-dir=left", "--device-video=on")
 

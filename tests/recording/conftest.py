@@ -1,3 +1,3 @@
 """A server that replaces a controller."""
 
-from tests.controllers.conftest import far as far  # noqa: PLC0414
+from tests.controllers.conftest import controller as controller  # noqa: PLC0414

@@ -14,13 +14,13 @@ from pytest_device.trace.screen_parsers import from_page_source
 from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.trace.values import Device, Value
 from tests.controllers.appium_servers import appium, session_on
-from tests.controllers.servers import Answer, ControllerServer, says
+from tests.fakes.http_server import Answer, ScriptedServer, says
 
 ELEMENT = says({"value": {"element-6066-11e4-a52e-4f735466cecf": "e1"}})
 SECRET = "token-0a1b2c3d"
 
 
-class Everything:
+class TextOfValues:
     """Keeps all values as text."""
 
     def __init__(self) -> None:
@@ -36,19 +36,19 @@ def recorder(tmp_path: Path) -> Recorder:
 
 
 def typed(
-    far: ControllerServer,
+    controller: ScriptedServer,
     recorder: Recorder,
     answers: Mapping[str, Answer],
     platform: str = "android",
     by: tuple[str, str] = ("id", "field"),
 ) -> tuple[str, Recording]:
     """Type a text into a field; return all that was recorded, as text and as values."""
-    far.answer = appium(None, element=ELEMENT, **answers)
-    everything, recording = Everything(), Recording()
+    controller.answer = appium(None, element=ELEMENT, **answers)
+    everything, recording = TextOfValues(), Recording()
     recorder.follow(everything)
     recorder.follow(recording)
     device = DeviceRecorder(recorder, Device("device-1", "", platform, "appium"))
-    with driver(session_on(far), {"app": None}, recorder=device) as started:
+    with driver(session_on(controller), {"app": None}, recorder=device) as started:
         started.find_element(*by).send_keys("hunter22")
     return everything.text, recording
 
@@ -68,9 +68,12 @@ def typed(
     ids=["attribute", "type", "tag", "a device that does not say", "description"],
 )
 def test_a_text_typed_into_a_password_field_is_not_recorded(
-    far: ControllerServer, recorder: Recorder, platform: str, answers: dict[str, Answer]
+    controller: ScriptedServer,
+    recorder: Recorder,
+    platform: str,
+    answers: dict[str, Answer],
 ) -> None:
-    text, _ = typed(far, recorder, answers, platform)
+    text, _ = typed(controller, recorder, answers, platform)
 
     assert "sendKeysToElement" in text
     assert "hunter22" not in text
@@ -80,24 +83,24 @@ def test_a_text_typed_into_a_password_field_is_not_recorded(
     ("described", "is_recorded"), [("note", True), ("secure note", False)]
 )
 def test_a_field_found_by_its_description_is_not_asked_for_it(
-    far: ControllerServer, recorder: Recorder, described: str, *, is_recorded: bool
+    controller: ScriptedServer, recorder: Recorder, described: str, *, is_recorded: bool
 ) -> None:
     text, _ = typed(
-        far,
+        controller,
         recorder,
         {"password": says({"value": "false"})},
         by=("accessibility id", described),
     )
 
     assert ("hunter22" in text) is is_recorded
-    assert not [path for path, _ in far.asked if path.endswith("/name")]
+    assert not [path for path, _ in controller.asked if path.endswith("/name")]
 
 
 def test_a_text_typed_into_another_field_is_recorded_unless_all_are_masked(
-    far: ControllerServer, recorder: Recorder
+    controller: ScriptedServer, recorder: Recorder
 ) -> None:
     plain = {"password": says({"value": "false"})}
-    text, recording = typed(far, recorder, plain)
+    text, recording = typed(controller, recorder, plain)
     assert "hunter22" in text
     assert [action.title for action in recording.actions] == [
         "Start driver",
@@ -107,12 +110,12 @@ def test_a_text_typed_into_another_field_is_recorded_unless_all_are_masked(
     ]
 
     recorder.typed_text = "all"
-    text, _ = typed(far, recorder, plain)
+    text, _ = typed(controller, recorder, plain)
     assert "hunter22" not in text
 
 
 def test_the_session_and_other_capabilities_are_not_recorded(
-    far: ControllerServer, recorder: Recorder
+    controller: ScriptedServer, recorder: Recorder
 ) -> None:
     session = says(
         {
@@ -122,10 +125,10 @@ def test_the_session_and_other_capabilities_are_not_recorded(
             }
         }
     )
-    text, _ = typed(far, recorder, {"session": session})
+    text, _ = typed(controller, recorder, {"session": session})
 
     assert "newSession" in text
-    for hidden in ("s-12345678", "emulator-5554", far.url):
+    for hidden in ("s-12345678", "emulator-5554", controller.url):
         assert hidden not in text
 
 
@@ -185,18 +188,18 @@ def test_the_content_of_password_fields_is_left_out_of_a_tree() -> None:
 
 
 def test_a_log_that_is_read_becomes_lines_with_levels(
-    far: ControllerServer, recorder: Recorder
+    controller: ScriptedServer, recorder: Recorder
 ) -> None:
     entries = [
         {"level": "WARNING", "message": "note added", "timestamp": 1},
         {"level": "SEVERE", "message": f"no {SECRET}", "timestamp": 2},
     ]
-    far.answer = appium(log=says({"value": entries}))
+    controller.answer = appium(log=says({"value": entries}))
     recording = Recording()
     recorder.follow(recording)
     device = DeviceRecorder(recorder, Device("device-1", "", "android", "appium"))
 
-    with driver(session_on(far), {"app": None}, recorder=device) as started:
+    with driver(session_on(controller), {"app": None}, recorder=device) as started:
         started.execute("getLog", {"type": "logcat"})
 
     assert [(line.level, line.text, line.source) for line in recording.lines] == [

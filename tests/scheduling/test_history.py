@@ -8,7 +8,7 @@ import pytest
 from pytest_device.scheduling.history import History
 
 
-class Cache:
+class FakeCache:
     """The part of pytest's cache in use; values pass through JSON."""
 
     def __init__(self, **values: object) -> None:
@@ -23,13 +23,13 @@ class Cache:
         self.files[key] = json.dumps(value)
 
 
-def later(cache: Cache, history: History) -> History:
+def later(cache: FakeCache, history: History) -> History:
     history.save()
     return History(cache)
 
 
 def test_the_mean_of_old_and_new_durations_is_remembered() -> None:
-    cache = Cache()
+    cache = FakeCache()
     first = History(cache)
     assert first.test_seconds("test_a.py::test") is None
     first.add_test("test_a.py::test", 4.0)
@@ -41,7 +41,7 @@ def test_the_mean_of_old_and_new_durations_is_remembered() -> None:
 
 
 def test_the_newest_twenty_thousand_tests_are_remembered() -> None:
-    cache = Cache(test_seconds={str(number): 1.0 for number in range(20_000)})
+    cache = FakeCache(test_seconds={str(number): 1.0 for number in range(20_000)})
     history = History(cache)
     history.add_test("0", 1.0)
     history.add_test("new", 1.0)
@@ -57,7 +57,9 @@ def test_the_newest_twenty_thousand_tests_are_remembered() -> None:
 
 
 def test_the_newest_fifty_boots_are_remembered() -> None:
-    cache = Cache(boot_seconds={"ios appium": [float(number) for number in range(60)]})
+    cache = FakeCache(
+        boot_seconds={"ios appium": [float(number) for number in range(60)]}
+    )
     history = History(cache)
     assert history.boots("ios appium") == tuple(range(10, 60))
     history.add_boot("ios appium", 60.0)
@@ -67,7 +69,7 @@ def test_the_newest_fifty_boots_are_remembered() -> None:
 
 def test_the_usual_boot_time_is_the_median_or_that_of_similar_devices() -> None:
     history = History(
-        Cache(
+        FakeCache(
             boot_seconds={
                 "ios appium": [1, 2, 90],
                 "ios appium 0f": [40, 60],
@@ -98,7 +100,7 @@ def test_without_a_cache_the_history_is_empty() -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf"), 1e9])
 def test_an_impossible_time_is_not_remembered(seconds: float) -> None:
-    cache = Cache()
+    cache = FakeCache()
     history = History(cache)
     history.add_test("test", seconds)
     history.add_boot("ios appium", seconds)

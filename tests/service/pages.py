@@ -16,9 +16,9 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service as Chromedriver
 
 from pytest_device.programs import cache_directory
+from pytest_device.service import device_routes, preview
 from pytest_device.service.devices import browsers
 from pytest_device.service.keys import Keys
-from pytest_device.service.preview import routes
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.service.runners.base import LogEntry, Record, Running
@@ -33,7 +33,10 @@ PATIENCE_SECONDS: Final = 60.0
 
 
 class ServedSession:
-    """One session of the local service, with its pages. The test decides what happens to its device."""
+    """One session of the local service, with its pages and its device, which does what the test says.
+
+    Apps that are downloaded for the device are in ``files``.
+    """
 
     def __init__(
         self,
@@ -41,9 +44,11 @@ class ServedSession:
         *,
         clock: Callable[[], float] | None = None,
         ready: bool = True,
+        device: FakeDevice | None = None,
+        files: Path = Path(os.devnull),
         **options: Any,
     ) -> None:
-        self.device = FakeDevice()
+        self.device = device or FakeDevice()
         self.runner = FakeRunner(self.device, boot=Running({}) if ready else None)
         self._keys = Keys(base_url)
         clock = clock or FakeClock(NOW)
@@ -52,7 +57,15 @@ class ServedSession:
             runner=self.runner,
             base_url=base_url,
             testing=False,
-            more=lambda sessions: routes(sessions, self._keys, clock),
+            more=lambda sessions: (
+                *preview.routes(sessions, self._keys, clock),
+                *device_routes.routes(
+                    self.runner,
+                    self._keys,
+                    directory=lambda _session_id: files,
+                    note=lambda *_noted: None,
+                ),
+            ),
         )
 
         named = {"name": "login works"} | options
@@ -62,6 +75,7 @@ class ServedSession:
         self.base_url = base_url
         self.page = f"{base_url}/sessions/{self.id}"
         self.preview = self._keys.url("preview", self.id)
+        self.device_url = self._keys.url("devices", self.id)
 
     @property
     def status(self) -> str:

@@ -5,51 +5,29 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.applications import Starlette
 
-from pytest_device.service.device_routes import routes
-from pytest_device.service.devices.base import AppState
-from pytest_device.service.devices.console import Line
-from pytest_device.service.keys import Keys
-from pytest_device.service.runners.base import Running
-from tests.fakes.devices import FakeBrowserDevice, FakeRunner
-from tests.in_process import transport_of
-
-SESSION_ID = "0b6ce8a5-4a3a-4a52-9a52-6d3e7f6b3c11"
-ORIGIN = "http://127.0.0.1:1"
+from tests.fakes.devices import FakeBrowserDevice
+from tests.service.pages import ServedSession
 
 
 @pytest.fixture
 def device() -> FakeBrowserDevice:
-    return FakeBrowserDevice(
-        held="LANDSCAPE",
-        screen=b"picture",
-        lines=(Line(1.5, "SEVERE", "it broke"),),
-        states={"org.example.notes": AppState.FOREGROUND},
+    device = FakeBrowserDevice(
+        held="LANDSCAPE", screen=b"picture", in_front="org.example.notes"
     )
+    device.log(1.5, "SEVERE", "it broke")
+    return device
 
 
 @pytest.fixture
-def keys() -> Keys:
-    return Keys(ORIGIN)
+def session(device: FakeBrowserDevice, tmp_path: Path) -> ServedSession:
+    return ServedSession(device=device, files=tmp_path)
 
 
 @pytest.fixture
-def client(device: FakeBrowserDevice, keys: Keys, tmp_path: Path) -> httpx.Client:
-    runner = FakeRunner(device, boot=Running({}))
-    runner.start(SESSION_ID, {})
-    app = Starlette(
-        routes=list(
-            routes(
-                runner,
-                keys,
-                directory=lambda _session_id: tmp_path,
-                note=lambda *_reported: None,
-            )
-        )
-    )
+def client(session: ServedSession) -> httpx.Client:
     return httpx.Client(
-        transport=transport_of(app), base_url=keys.url("devices", SESSION_ID)
+        transport=session.service.transport, base_url=session.device_url
     )
 
 
@@ -174,13 +152,13 @@ def test_an_invalid_request_is_refused_with_the_rule(
     assert message in reply.json()["message"]
 
 
-def test_a_wrong_key_is_not_found(client: httpx.Client, keys: Keys) -> None:
-    wrong = keys.url("preview", SESSION_ID).replace("/preview/", "/devices/")
+def test_a_wrong_key_is_not_found(client: httpx.Client, session: ServedSession) -> None:
+    wrong = session.preview.replace("/preview/", "/devices/")
     assert client.get(f"{wrong}/apps").status_code == 404
 
 
 def test_a_session_without_a_device_is_not_found(
-    client: httpx.Client, keys: Keys
+    client: httpx.Client, session: ServedSession
 ) -> None:
-    url = keys.url("devices", "99999999-4a3a-4a52-9a52-6d3e7f6b3c11")
-    assert client.get(f"{url}/apps").status_code == 404
+    session.record.device = None
+    assert client.get("apps").status_code == 404

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 
 from pytest_device.service import gateway
-from pytest_device.service.devices.base import AppState, Tools
+from pytest_device.service.devices.base import Tools
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.programs.output_tail import OutputTail
@@ -180,9 +180,7 @@ def browser(listener: Path) -> GatewayHarness:
     """The gateway of a browser device."""
     return GatewayHarness(
         listener,
-        FakeBrowserDevice(
-            states={"com.example.notes": AppState.FOREGROUND}, shown=SHOWN
-        ),
+        FakeBrowserDevice(in_front="com.example.notes", shown=SHOWN),
     )
 
 

@@ -138,7 +138,7 @@ def test_a_forked_child_does_not_prefetch(
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-class Crowd:
+class CompetingPools:
     """Pools of several processes, here threads, that each acquire both of the two available sessions."""
 
     def __init__(self, client: DeviceClient, network: FakeNetwork, slots: Path) -> None:
@@ -188,13 +188,13 @@ def _a_little(seconds: float) -> None:
 def test_many_processes_that_need_both_slots_and_reuse_one_do_not_deadlock(
     client: DeviceClient, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    crowd = Crowd(client, network, tmp_path)
-    members = [threading.Thread(target=crowd.run, daemon=True) for _ in range(3)]
+    pools = CompetingPools(client, network, tmp_path)
+    members = [threading.Thread(target=pools.run, daemon=True) for _ in range(3)]
     for member in members:
         member.start()
     for member in members:
         member.join(60)
 
-    assert crowd.tests == 9
-    assert crowd.most == 2
+    assert pools.tests == 9
+    assert pools.most == 2
     assert set(network.statuses()) == {"stopped"}

@@ -44,7 +44,7 @@ from pytest_device.sessions.reaper.supervisor import Supervisor
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
-from tests.fakes.http_server import running
+from tests.fakes.http_server import scripted_server, unavailable
 from tests.fakes.local_service import APP_ID, BASE_URL
 from tests.fakes.network import FakeNetwork
 from tests.fakes.reporter import RecordingReporter
@@ -58,8 +58,7 @@ from tests.sessions.reaper_clients import (
     reapers,
     request_at,
 )
-from tests.sessions.test_reaper_capacity import UnavailableService
-from tests.waiting import eventually
+from tests.waiting import Checkpoint, eventually
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="ends processes as Unix does"
@@ -341,13 +340,13 @@ def test_without_a_reaper_the_end_of_the_run_waits_and_says_that_nobody_does_aft
 
 
 def test_a_create_call_that_is_refused_late_leaves_nothing(tmp_path: Path) -> None:
-    with running(UnavailableService()) as slow:
-        slow.headers = {"Retry-After": "5"}
-        served = Served(slow.url, TOKEN, str(UUID(int=1)))
+    checkpoint = Checkpoint()
+    with scripted_server(unavailable(checkpoint, {"Retry-After": "5"})) as server:
+        served = Served(server.url, TOKEN, str(UUID(int=1)))
         client = reaper_client_at(served, tmp_path, IMPATIENT)
         with pytest.raises(CreateDelayedError):
             client.create(request_at(served), timeout_seconds=GIVES_UP)
-        slow.may_answer.set()
+        checkpoint.may_go.set()
 
         events = client.close(20)
 

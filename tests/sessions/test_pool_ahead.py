@@ -38,7 +38,7 @@ from tests.sessions.pool_harness import (
     turns_errored,
 )
 from tests.sessions.references import ref_of
-from tests.waiting import eventually
+from tests.waiting import Checkpoint, eventually
 
 FRESH = [DeviceRequirement(request(), f"test {number}") for number in range(4)]
 """The requirement of tests with unshared devices."""
@@ -92,18 +92,16 @@ def busy(
     return httpx.Response(429, json={"error": {"code": "BUSY"}})
 
 
-class BlockedCall:
-    """A fault that holds a call back from the service until the test lets it go."""
+def held_at(checkpoint: Checkpoint) -> Fault:
+    """Hold a call back from the service until the test lets it go."""
 
-    def __init__(self) -> None:
-        self.reached, self.may_go = threading.Event(), threading.Event()
-
-    def __call__(
-        self, _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
     ) -> httpx.Response:
-        self.reached.set()
-        self.may_go.wait(60)
+        checkpoint.wait()
         return carry_out()
+
+    return fault
 
 
 def slots_at(
@@ -329,15 +327,15 @@ def test_a_starting_session_that_is_no_longer_needed_is_stopped_and_counted(
 def test_a_session_with_a_create_call_in_progress_is_stopped_without_waiting(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    blocked = BlockedCall()
-    network.faults["create"] = [blocked]
+    checkpoint = Checkpoint()
+    network.faults["create"] = [held_at(checkpoint)]
     harness.prefetch(ANDROID)
-    assert blocked.reached.wait(60)
+    assert checkpoint.reached.wait(60)
 
     harness.pool.release([], lambda _need: False)
 
     assert network.statuses() == []
-    blocked.may_go.set()
+    checkpoint.may_go.set()
     assert answered(network, "stop", 1)
     assert network.statuses() == ["stopped"]
 
@@ -359,11 +357,14 @@ def test_a_ready_session_that_is_no_longer_needed_is_stopped_and_counted(
 def test_closing_stops_starting_sessions_and_waits_for_a_create_call_in_progress(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    blocked = BlockedCall()
-    network.faults["create"] = [lambda _request, carry_out: carry_out(), blocked]
+    checkpoint = Checkpoint()
+    network.faults["create"] = [
+        lambda _request, carry_out: carry_out(),
+        held_at(checkpoint),
+    ]
     harness.prefetch(ANDROID, IOS)
-    assert blocked.reached.wait(60)
-    threading.Timer(0.1, blocked.may_go.set).start()
+    assert checkpoint.reached.wait(60)
+    threading.Timer(0.1, checkpoint.may_go.set).start()
 
     harness.pool.close()
 
@@ -400,10 +401,10 @@ def test_the_thread_exists_only_while_something_boots(
 def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    blocked = BlockedCall()
-    network.faults["create"] = [blocked]
+    checkpoint = Checkpoint()
+    network.faults["create"] = [held_at(checkpoint)]
     harness.prefetch(ANDROID)
-    assert blocked.reached.wait(60)
+    assert checkpoint.reached.wait(60)
     main = threading.main_thread().ident
     assert main is not None
     threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT]).start()
@@ -411,8 +412,8 @@ def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         harness.acquire(ANDROID)
 
-    assert not blocked.may_go.is_set()
-    blocked.may_go.set()
+    assert not checkpoint.may_go.is_set()
+    checkpoint.may_go.set()
     assert answered(network, "stop", 1)  # by the thread: nobody else has it
     harness.use(ANDROID, again=False)
     assert network.statuses() == ["stopped", "stopped"]
@@ -436,15 +437,15 @@ def test_a_prefetched_session_replaces_a_spent_one(
 def test_a_session_that_is_being_stopped_is_not_used(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    blocked = BlockedCall()
-    network.faults["create"] = [blocked]
+    checkpoint = Checkpoint()
+    network.faults["create"] = [held_at(checkpoint)]
     harness.prefetch(ANDROID)
-    assert blocked.reached.wait(60)
+    assert checkpoint.reached.wait(60)
     harness.pool.release([], lambda _need: False)
 
     harness.acquire(ANDROID)
 
-    blocked.may_go.set()
+    checkpoint.may_go.set()
     assert answered(network, "stop", 1)
     assert network.statuses() == ["in-progress", "stopped"]
 
@@ -594,7 +595,7 @@ def test_an_unused_session_that_cannot_be_stopped_is_an_error(
         harness.pool.release([], lambda _need: False)
 
 
-class Full:
+class LimitedCapacity:
     """A fault of every create call: a service that has no more than so many devices."""
 
     def __init__(self, network: FakeNetwork, most: int) -> None:
@@ -616,7 +617,7 @@ class Full:
 def test_idle_sessions_make_room_if_the_service_has_no_capacity(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    Full(network, 2)
+    LimitedCapacity(network, 2)
     kept, idle = harness.acquire(ANDROID, FRESH[0])
     harness.pool.release([idle], lambda _need: True)
 
@@ -631,20 +632,20 @@ def test_idle_sessions_make_room_if_the_service_has_no_capacity(
 def test_a_process_that_waits_for_capacity_holds_no_session(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    full = Full(network, 2)
+    limited = LimitedCapacity(network, 2)
     other = harness.acquire(FRESH[0])[0].session
 
     def end_other(
         request: httpx.Request, carry_out: Callable[[], httpx.Response]
     ) -> httpx.Response:
         network.service.sessions.stop(str(other.id), "its run has ended")
-        return full(request, carry_out)
+        return limited(request, carry_out)
 
     network.faults["create"][5] = end_other
     taken = harness.acquire(ANDROID, IOS)
 
     # What was to be used beside what is refused again.
-    assert full.seen[4] == [
+    assert limited.seen[4] == [
         "in-progress",
         "stopped",
     ]
@@ -658,7 +659,7 @@ def test_a_process_that_waits_for_capacity_holds_no_session(
 def test_a_wait_for_capacity_that_times_out_leaves_nothing(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    Full(network, 2)
+    LimitedCapacity(network, 2)
     other = harness.acquire(FRESH[0])[0]
     began = network.clock()
 

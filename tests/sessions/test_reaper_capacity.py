@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
-from tests.fakes.http_server import Handler, HttpServer, running
+from tests.fakes.http_server import scripted_server, unavailable
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -26,7 +26,7 @@ from tests.sessions.reaper_clients import (
     reaper_client_at,
     request_at,
 )
-from tests.waiting import eventually
+from tests.waiting import Checkpoint, eventually
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="ends processes as Unix does"
@@ -103,56 +103,31 @@ def test_a_stop_is_not_retried_before_the_requested_time(
         assert eventually(lambda: service.statuses() == ["stopped"])
 
 
-class UnavailableService(HttpServer):
-    """A service that is slow to report that it is unavailable."""
-
-    def __init__(self) -> None:
-        super().__init__(_Handler)
-        self.asked, self.may_answer = threading.Event(), threading.Event()
-        self.headers: dict[str, str] = {}
-
-
-class _Handler(Handler):
-    server: UnavailableService
-
-    def do_POST(self) -> None:
-        self.body()
-        self.server.asked.set()
-        self.server.may_answer.wait(30)
-        self.reply(503, headers=self.server.headers)
-
-
-@pytest.fixture
-def slow() -> Generator[UnavailableService]:
-    with running(UnavailableService()) as server:
-        yield server
-
-
 @pytest.mark.parametrize(
     ("headers", "reported"), [({"Retry-After": "5"}, []), ({}, [CreateUnknown])]
 )
 def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
-    slow: UnavailableService,
     tmp_path: Path,
     headers: dict[str, str],
     reported: list[type[Event]],
 ) -> None:
-    slow.headers = headers
-    served = Served(slow.url, "open-sesame-open", str(UUID(int=1)))
+    checkpoint = Checkpoint()
 
     def interrupt() -> None:
-        slow.asked.wait(30)
+        checkpoint.reached.wait(30)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    interrupting = threading.Thread(target=interrupt)
-    client = reaper_client_at(served, tmp_path)
-    try:
-        interrupting.start()
-        with pytest.raises(KeyboardInterrupt):
-            client.create(request_at(served))
-    finally:
-        slow.may_answer.set()
-        interrupting.join(30)
-        events = client.close(10)
+    with scripted_server(unavailable(checkpoint, headers)) as server:
+        served = Served(server.url, "open-sesame-open", str(UUID(int=1)))
+        client = reaper_client_at(served, tmp_path)
+        interrupting = threading.Thread(target=interrupt)
+        try:
+            interrupting.start()
+            with pytest.raises(KeyboardInterrupt):
+                client.create(request_at(served))
+        finally:
+            checkpoint.may_go.set()
+            interrupting.join(30)
+            events = client.close(10)
 
     assert [type(event) for event in events] == reported

@@ -1,6 +1,5 @@
 """A session's ID is sent back as the service spelled it, since services may be case-sensitive."""
 
-import json
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -17,7 +16,7 @@ from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.session_id import SessionId
 from tests.contract.document import example_session
-from tests.fakes.http_server import Handler, HttpServer, running
+from tests.fakes.http_server import Answer, ScriptedServer, running, says
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -38,11 +37,11 @@ either_way = pytest.mark.parametrize(
 )
 
 
-class SingleSessionService(HttpServer):
+class SingleSessionService(ScriptedServer):
     """A service with one session, which it knows by exactly one text."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(_Handler)
+        super().__init__(self._reply)
         self.text, self.status = text, "in-progress"
         self.found: dict[str, Any] = {}
         """What a lookup says instead."""
@@ -58,38 +57,20 @@ class SingleSessionService(HttpServer):
             remoteConfig=details,
         )
 
-    def reply(self, method: str, path: str) -> tuple[int, dict[str, Any]]:
+    def _reply(self, call: str) -> Answer:
+        method, _, path = call.partition(" ")
         _, _, of = unquote(path).partition("/device-run-sessions")
         match method, of.removeprefix(f"/{self.text}"):
             case ("POST", "/stop"):
                 self.status = "stopped"
             case ("GET", ""):
-                return 200, {"data": self.session() | self.found}
+                return says({"data": self.session() | self.found})
             case ("POST", ""):
                 pass
             case _:
-                return 404, {
-                    "errors": [
-                        {"code": "NOT_FOUND", "message": f"no session at {path}"}
-                    ]
-                }
-        return 200, {"data": self.session()}
-
-
-class _Handler(Handler):
-    server: SingleSessionService
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self.body()
-        self._answer()
-
-    def _answer(self) -> None:
-        status, reply = self.server.reply(self.command, self.path)
-        body = json.dumps(reply).encode()
-        self.reply(status, body, {"Content-Type": "application/json"})
+                missing = {"code": "NOT_FOUND", "message": f"no session at {path}"}
+                return says({"errors": [missing]}, 404)
+        return says({"data": self.session()})
 
 
 @pytest.fixture

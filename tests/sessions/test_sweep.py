@@ -31,7 +31,7 @@ from tests.sessions.reaper_clients import entry_of, request_at
 RECENTLY = "2999-01-01T00:00:00+00:00"
 
 
-class Past:
+class PastRuns:
     """Runs with leftover sessions, in a state directory and at a service."""
 
     def __init__(
@@ -73,12 +73,12 @@ class Past:
 
 
 @pytest.fixture
-def past(service: FaultyService, tmp_path: Path) -> Generator[Past]:
+def past(service: FaultyService, tmp_path: Path) -> Generator[PastRuns]:
     with DeviceClient(service.url, service.token) as client:
-        yield Past(service, client, tmp_path)
+        yield PastRuns(service, client, tmp_path)
 
 
-def test_leftover_sessions_are_stopped_reported_and_removed(past: Past) -> None:
+def test_leftover_sessions_are_stopped_reported_and_removed(past: PastRuns) -> None:
     first, second = past.entry(), past.entry()
     past.left(first)
     past.left(second)
@@ -92,7 +92,7 @@ def test_leftover_sessions_are_stopped_reported_and_removed(past: Past) -> None:
     assert past_runs(past.state_dir) == []
 
 
-def test_the_sweep_leaves_live_runs_alone(past: Past) -> None:
+def test_the_sweep_leaves_live_runs_alone(past: PastRuns) -> None:
     entry = past.entry()
     run = past.live(entry)
 
@@ -104,7 +104,7 @@ def test_the_sweep_leaves_live_runs_alone(past: Past) -> None:
     run.leave()
 
 
-def test_the_sweeping_run_is_not_mistaken_for_an_earlier_one(past: Past) -> None:
+def test_the_sweeping_run_is_not_mistaken_for_an_earlier_one(past: PastRuns) -> None:
     run = past.left(entry := past.entry())
 
     sweep(past.state_dir, past.service, exclude=run.name, timeout_seconds=5)
@@ -112,12 +112,12 @@ def test_the_sweeping_run_is_not_mistaken_for_an_earlier_one(past: Past) -> None
     assert past.entries() == [entry]
 
 
-def test_without_leftover_sessions_nothing_is_reported(past: Past) -> None:
+def test_without_leftover_sessions_nothing_is_reported(past: PastRuns) -> None:
     assert list(past.sweep().notes()) == []
     assert past.faults.requests() == []
 
 
-def test_a_kept_session_stays_running_and_in_the_ledger(past: Past) -> None:
+def test_a_kept_session_stays_running_and_in_the_ledger(past: PastRuns) -> None:
     past.left(entry := past.entry(state=Phase.KEPT))
 
     swept = past.sweep()
@@ -127,7 +127,7 @@ def test_a_kept_session_stays_running_and_in_the_ledger(past: Past) -> None:
     assert ("stop", 200) not in past.faults.requests()
 
 
-def test_an_ended_kept_session_is_removed(past: Past) -> None:
+def test_an_ended_kept_session_is_removed(past: PastRuns) -> None:
     past.left(entry := past.entry(state=Phase.KEPT))
     past.faults.expire(entry.session_id)
 
@@ -136,7 +136,9 @@ def test_an_ended_kept_session_is_removed(past: Past) -> None:
     assert past_runs(past.state_dir) == []
 
 
-def test_a_kept_session_that_the_service_no_longer_knows_is_removed(past: Past) -> None:
+def test_a_kept_session_that_the_service_no_longer_knows_is_removed(
+    past: PastRuns,
+) -> None:
     past.left(past.entry(state=Phase.KEPT)._replace(session_id=str(uuid4())))
 
     assert past.sweep().kept == []
@@ -144,7 +146,9 @@ def test_a_kept_session_that_the_service_no_longer_knows_is_removed(past: Past) 
     assert past_runs(past.state_dir) == []
 
 
-def test_a_kept_session_that_cannot_be_looked_up_counts_as_running(past: Past) -> None:
+def test_a_kept_session_that_cannot_be_looked_up_counts_as_running(
+    past: PastRuns,
+) -> None:
     past.left(entry := past.entry(state=Phase.KEPT))
     past.faults.add_fault("get", "reply", status=403, body="{}")
 
@@ -153,7 +157,9 @@ def test_a_kept_session_that_cannot_be_looked_up_counts_as_running(past: Past) -
     assert past.entries() == [entry]
 
 
-def test_a_session_at_another_service_is_reported_and_left_alone(past: Past) -> None:
+def test_a_session_at_another_service_is_reported_and_left_alone(
+    past: PastRuns,
+) -> None:
     past.left(entry := past.entry(service="https://other.example", asked_at=RECENTLY))
 
     (note,) = past.sweep().notes()
@@ -166,7 +172,7 @@ def test_a_session_at_another_service_is_reported_and_left_alone(past: Past) -> 
 
 
 def test_a_create_call_without_a_response_is_reported_until_its_limit(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     answered = past.entry()._replace(
         session_id="", state=Phase.CREATING, name="lost one"
@@ -181,7 +187,7 @@ def test_a_create_call_without_a_response_is_reported_until_its_limit(
 
 
 def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     past.left(past.entry(state=Phase.STOPPED), past.entry(state=Phase.GONE))
 
@@ -194,7 +200,7 @@ def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(
 
 
 def test_a_session_that_cannot_be_stopped_is_reported_and_stays_in_the_ledger(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     past.left(entry := past.entry(url="https://devices.example/1", asked_at=RECENTLY))
     past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
@@ -210,7 +216,7 @@ def test_a_session_that_cannot_be_stopped_is_reported_and_stays_in_the_ledger(
 
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_a_session_that_must_have_ended_long_ago_is_no_longer_reported(
-    past: Past, *, elsewhere: bool
+    past: PastRuns, *, elsewhere: bool
 ) -> None:
     past.left(
         past.entry(service="https://other.example" if elsewhere else past.service.url)
@@ -222,7 +228,7 @@ def test_a_session_that_must_have_ended_long_ago_is_no_longer_reported(
     assert past.entries() == []
 
 
-def test_an_unreadable_run_does_not_prevent_sweeping_others(past: Past) -> None:
+def test_an_unreadable_run_does_not_prevent_sweeping_others(past: PastRuns) -> None:
     past.left(past.entry())
     bad = past.live()
     bad.leave()
@@ -235,7 +241,7 @@ def test_an_unreadable_run_does_not_prevent_sweeping_others(past: Past) -> None:
     assert any("runs/bad" in note for note in notes)
 
 
-def test_a_session_that_the_service_no_longer_knows_is_removed(past: Past) -> None:
+def test_a_session_that_the_service_no_longer_knows_is_removed(past: PastRuns) -> None:
     past.left(past.entry()._replace(session_id=str(uuid4())))
 
     past.sweep()
@@ -244,7 +250,7 @@ def test_a_session_that_the_service_no_longer_knows_is_removed(past: Past) -> No
 
 
 def test_a_session_that_a_former_token_of_the_account_created_is_stopped(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     past.left(
         entry := past.entry(asked_at=RECENTLY, account=past.account("a former token"))
@@ -260,7 +266,7 @@ def test_a_session_that_a_former_token_of_the_account_created_is_stopped(
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_session_that_is_refused_to_another_token_stays_in_the_ledger_and_is_named(
-    past: Past, status: int
+    past: PastRuns, status: int
 ) -> None:
     past.left(
         mine := past.entry(asked_at=RECENTLY, account=past.account(past.faults.token))
@@ -290,7 +296,7 @@ def test_a_session_that_is_refused_to_another_token_stays_in_the_ledger_and_is_n
         assert [operation for operation, _ in requests].count("stop") == 2
 
 
-def hide(past: Past, status: int, count: int) -> None:
+def hide(past: PastRuns, status: int, count: int) -> None:
     """Let the service refuse its sessions to a token, so often that the second sweep finds the same."""
     body = json.dumps({"errors": [{"code": "REFUSED"}]})
     for operation in ("stop", "get"):
@@ -299,7 +305,7 @@ def hide(past: Past, status: int, count: int) -> None:
         )
 
 
-def test_a_token_of_another_account_stops_nothing(past: Past) -> None:
+def test_a_token_of_another_account_stops_nothing(past: PastRuns) -> None:
     past.left(
         entry := past.entry(asked_at=RECENTLY, account=past.account(past.faults.token))
     )
@@ -315,7 +321,7 @@ def test_a_token_of_another_account_stops_nothing(past: Past) -> None:
 
 
 def test_a_page_that_refuses_another_tokens_session_is_not_the_services_last_word(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     past.left(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
     past.faults.add_fault("stop", "reply", status=403, body="<html>", times=2)
@@ -325,7 +331,7 @@ def test_a_page_that_refuses_another_tokens_session_is_not_the_services_last_wor
     assert past.faults.statuses() == ["stopped"]
 
 
-def test_a_page_refuses_another_tokens_session_a_few_times(past: Past) -> None:
+def test_a_page_refuses_another_tokens_session_a_few_times(past: PastRuns) -> None:
     past.left(
         entry := past.entry(asked_at=RECENTLY, account=past.account("another token"))
     )
@@ -339,7 +345,9 @@ def test_a_page_refuses_another_tokens_session_a_few_times(past: Past) -> None:
     assert stops in {3, 4}
 
 
-def test_a_failing_service_does_not_refuse_another_tokens_session(past: Past) -> None:
+def test_a_failing_service_does_not_refuse_another_tokens_session(
+    past: PastRuns,
+) -> None:
     past.left(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
     past.faults.add_fault("stop", "reply", status=503, body="{}", times=3)
 
@@ -349,7 +357,7 @@ def test_a_failing_service_does_not_refuse_another_tokens_session(past: Past) ->
 
 
 def test_a_session_that_another_token_kept_stays_running_and_in_the_ledger(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     past.left(
         entry := past.entry(
@@ -364,7 +372,7 @@ def test_a_session_that_another_token_kept_stays_running_and_in_the_ledger(
 
 
 def test_a_kept_session_is_not_removed_because_another_token_cannot_find_it(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     yesterday = (datetime.now(UTC) - timedelta(hours=20)).isoformat(timespec="seconds")
     theirs = past.entry(
@@ -379,7 +387,7 @@ def test_a_kept_session_is_not_removed_because_another_token_cannot_find_it(
 
 @pytest.mark.parametrize("state", [Phase.LIVE, Phase.KEPT])
 def test_an_unknown_session_stays_in_the_ledger_until_its_limit(
-    past: Past, state: str
+    past: PastRuns, state: str
 ) -> None:
     past.left(
         entry := past.entry(state=state, asked_at=RECENTLY)._replace(
@@ -393,7 +401,7 @@ def test_an_unknown_session_stays_in_the_ledger_until_its_limit(
     assert ["404" in note for note in notes] == ([True] if state == Phase.LIVE else [])
 
 
-def test_every_sweep_reports_a_damaged_file(past: Past) -> None:
+def test_every_sweep_reports_a_damaged_file(past: PastRuns) -> None:
     run = past.live(past.entry())
     broken = run.directory / "broken.json"
     broken.write_text("{")
@@ -405,7 +413,7 @@ def test_every_sweep_reports_a_damaged_file(past: Past) -> None:
     assert past.faults.statuses() == ["stopped"]
 
 
-def test_other_sessions_are_stopped_even_if_one_cannot_be(past: Past) -> None:
+def test_other_sessions_are_stopped_even_if_one_cannot_be(past: PastRuns) -> None:
     entries = [
         *[past.entry() for _ in range(2)],
         past.entry()._replace(session_id=str(uuid4())),
@@ -418,7 +426,7 @@ def test_other_sessions_are_stopped_even_if_one_cannot_be(past: Past) -> None:
 
 
 def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     left, stopped, kept = (
         past.entry(owner="gw0"),
@@ -439,7 +447,7 @@ def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(
 
 
 def test_known_ends_of_a_dead_processs_sessions_are_not_reported_again(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     run = past.live(entry := past.entry(owner="gw0", state=Phase.STOPPED))
 
@@ -453,7 +461,9 @@ def test_known_ends_of_a_dead_processs_sessions_are_not_reported_again(
     run.leave()
 
 
-def test_sessions_of_a_live_process_are_not_reconciled_by_others(past: Past) -> None:
+def test_sessions_of_a_live_process_are_not_reconciled_by_others(
+    past: PastRuns,
+) -> None:
     run = past.live()
     run.ledger.write(past.entry(owner=run.owner))
 
@@ -466,7 +476,7 @@ def test_sessions_of_a_live_process_are_not_reconciled_by_others(past: Past) -> 
 
 
 def test_a_create_call_that_its_process_has_reported_is_not_waited_for(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     run = past.live(
         past.entry(owner="gw0")._replace(
@@ -482,7 +492,7 @@ def test_a_create_call_that_its_process_has_reported_is_not_waited_for(
 
 
 def test_a_create_call_of_a_dead_process_is_waited_for_and_then_reported(
-    past: Past,
+    past: PastRuns,
 ) -> None:
     run = past.live(
         past.entry(owner="gw0")._replace(

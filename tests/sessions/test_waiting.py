@@ -57,7 +57,7 @@ def answer(status: int, body: str = "", *, after: str | None = None) -> Fault:
     )
 
 
-class Watched:
+class RecordedLease:
     """A lease with records of its pauses and the times of its requests."""
 
     def __init__(self, client: DeviceClient, network: FakeNetwork) -> None:
@@ -119,8 +119,8 @@ def carried_out(
 
 
 @pytest.fixture
-def watched(client: DeviceClient, network: FakeNetwork) -> Watched:
-    return Watched(client, network)
+def recorded(client: DeviceClient, network: FakeNetwork) -> RecordedLease:
+    return RecordedLease(client, network)
 
 
 @pytest.mark.parametrize(
@@ -133,17 +133,17 @@ def watched(client: DeviceClient, network: FakeNetwork) -> Watched:
     ],
 )
 def test_a_temporarily_refused_create_is_retried_at_the_requested_time(
-    watched: Watched, refusal: Fault
+    recorded: RecordedLease, refusal: Fault
 ) -> None:
-    watched.fault("create", refusal, refusal)
+    recorded.fault("create", refusal, refusal)
 
-    watched.lease()
+    recorded.lease()
 
-    assert watched.times["create"] == [0, 12, 24]
-    assert watched.network.statuses() == ["stopped"]
+    assert recorded.times["create"] == [0, 12, 24]
+    assert recorded.network.statuses() == ["stopped"]
 
 
-def test_a_retry_date_is_waited_for(watched: Watched) -> None:
+def test_a_retry_date_is_waited_for(recorded: RecordedLease) -> None:
     def fault(
         _request: httpx.Request, _carry_out: Callable[[], httpx.Response]
     ) -> httpx.Response:
@@ -153,88 +153,90 @@ def test_a_retry_date_is_waited_for(watched: Watched) -> None:
         }
         return httpx.Response(503, headers=headers)
 
-    watched.fault("create", fault)
+    recorded.fault("create", fault)
 
-    watched.lease()
+    recorded.lease()
 
-    assert watched.times["create"] == [0, 40]
+    assert recorded.times["create"] == [0, 40]
 
 
 @pytest.mark.parametrize("refusal", [answer(429), answer(503, CODE)])
 def test_without_a_retry_after_the_pauses_grow_up_to_a_limit(
-    watched: Watched, refusal: Fault
+    recorded: RecordedLease, refusal: Fault
 ) -> None:
-    watched.fault("create", *[refusal] * 6)
+    recorded.fault("create", *[refusal] * 6)
 
-    watched.lease()
+    recorded.lease()
 
-    assert watched.times["create"] == [0, 5, 15, 35, 75, 115, 155]
-
-
-def test_a_retry_after_of_a_day_is_shortened_to_five_minutes(watched: Watched) -> None:
-    watched.fault("create", answer(429, after="86400"))
-
-    watched.lease()
-
-    assert watched.times["create"] == [0, 300]
+    assert recorded.times["create"] == [0, 5, 15, 35, 75, 115, 155]
 
 
-def test_a_retry_after_of_zero_is_extended_to_a_second(watched: Watched) -> None:
-    watched.fault("create", answer(429, after="0"))
+def test_a_retry_after_of_a_day_is_shortened_to_five_minutes(
+    recorded: RecordedLease,
+) -> None:
+    recorded.fault("create", answer(429, after="86400"))
 
-    watched.lease()
+    recorded.lease()
 
-    assert watched.times["create"] == [0, 1]
+    assert recorded.times["create"] == [0, 300]
+
+
+def test_a_retry_after_of_zero_is_extended_to_a_second(recorded: RecordedLease) -> None:
+    recorded.fault("create", answer(429, after="0"))
+
+    recorded.lease()
+
+    assert recorded.times["create"] == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("number", "pause"), [(0.0, 100.0), (0.5, 110.0), (1.0, 120.0)]
 )
 def test_requests_with_a_retry_after_are_spread(
-    watched: Watched, number: float, pause: float
+    recorded: RecordedLease, number: float, pause: float
 ) -> None:
-    watched.fault("create", answer(429, after="100"))
+    recorded.fault("create", answer(429, after="100"))
 
-    watched.lease(jitter=0.1, random=lambda: number)
+    recorded.lease(jitter=0.1, random=lambda: number)
 
-    assert watched.times["create"][1] == pytest.approx(pause, abs=0.01)
+    assert recorded.times["create"][1] == pytest.approx(pause, abs=0.01)
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 2.5), (0.5, 5.0), (1.0, 7.5)])
 def test_requests_without_a_retry_after_are_spread(
-    watched: Watched, number: float, pause: float
+    recorded: RecordedLease, number: float, pause: float
 ) -> None:
-    watched.fault("create", answer(429))
+    recorded.fault("create", answer(429))
 
-    watched.lease(random=lambda: number)
+    recorded.lease(random=lambda: number)
 
-    assert watched.times["create"][1] == pytest.approx(pause, abs=0.01)
+    assert recorded.times["create"][1] == pytest.approx(pause, abs=0.01)
 
 
 def test_the_wait_for_capacity_is_reported_immediately_and_then_from_time_to_time(
-    watched: Watched,
+    recorded: RecordedLease,
 ) -> None:
-    watched.fault("create", *[answer(429, after="12")] * 6)
+    recorded.fault("create", *[answer(429, after="12")] * 6)
 
-    watched.lease()
+    recorded.lease()
 
     text = "the service has no capacity (429), retrying in 12 s"
-    reported = [event for event in watched.reporter.events if detail_of(event) == text]
+    reported = [event for event in recorded.reporter.events if detail_of(event) == text]
     assert [
         (ref_of(event).waited_seconds, session_id_of(event)) for event in reported
     ] == [(0, ""), (36, "")]
 
 
 def test_a_timeout_without_capacity_is_reported_with_the_last_response(
-    watched: Watched,
+    recorded: RecordedLease,
 ) -> None:
-    watched.fault(
+    recorded.fault(
         "create",
         *[answer(503, '{"message": "all devices are in use"}', after="20")] * 9,
     )
 
     with pytest.raises(LeaseTimeoutError) as caught:
-        watched.lease(timeout_seconds=50)
+        recorded.lease(timeout_seconds=50)
 
     message = str(caught.value)
     assert message.startswith(
@@ -242,18 +244,20 @@ def test_a_timeout_without_capacity_is_reported_with_the_last_response(
     )
     assert "(status 503): all devices are in use" in message
     assert "--device-wait-timeout-seconds" in message
-    assert watched.times["create"] == [0, 20, 40]
-    assert watched.network.statuses() == []
-    assert CreateUnknown not in watched.reporter.kinds()
+    assert recorded.times["create"] == [0, 20, 40]
+    assert recorded.network.statuses() == []
+    assert CreateUnknown not in recorded.reporter.kinds()
 
 
-def test_the_wait_timeout_includes_queueing_and_booting(watched: Watched) -> None:
-    watched.fault("create", answer(429, after="40"))
+def test_the_wait_timeout_includes_queueing_and_booting(
+    recorded: RecordedLease,
+) -> None:
+    recorded.fault("create", answer(429, after="40"))
 
     with pytest.raises(SessionTimeoutError, match="not ready after 50 s"):
-        watched.lease(timeout_seconds=50)
+        recorded.lease(timeout_seconds=50)
 
-    assert watched.network.statuses() == ["stopped"]
+    assert recorded.network.statuses() == ["stopped"]
 
 
 @pytest.mark.parametrize(
@@ -267,19 +271,19 @@ def test_the_wait_timeout_includes_queueing_and_booting(watched: Watched) -> Non
     ],
 )
 def test_a_create_call_is_not_repeated_after_a_gateways_error(
-    watched: Watched, fault: Fault
+    recorded: RecordedLease, fault: Fault
 ) -> None:
-    watched.fault("create", fault)
+    recorded.fault("create", fault)
 
     with pytest.raises(StatusError) as caught:
-        watched.lease()
+        recorded.lease()
 
-    assert watched.times["create"] == [0]
-    assert watched.reporter.kinds() == [CreateUnknown]
+    assert recorded.times["create"] == [0]
+    assert recorded.reporter.kinds() == [CreateUnknown]
     assert "may be running" in caught.value.__notes__[0]
 
 
-def test_a_truncated_refusal_is_not_trusted(watched: Watched) -> None:
+def test_a_truncated_refusal_is_not_trusted(recorded: RecordedLease) -> None:
     def fault(
         _request: httpx.Request, carry_out: Callable[[], httpx.Response]
     ) -> httpx.Response:
@@ -288,12 +292,12 @@ def test_a_truncated_refusal_is_not_trusted(watched: Watched) -> None:
             429, headers={"Content-Length": "536"}, stream=httpx.ByteStream(b"{}")
         )
 
-    watched.fault("create", fault)
+    recorded.fault("create", fault)
 
     with pytest.raises(Exception, match="2 of 536 bytes"):
-        watched.lease()
+        recorded.lease()
 
-    assert watched.reporter.kinds() == [CreateUnknown]
+    assert recorded.reporter.kinds() == [CreateUnknown]
 
 
 PAGE_503 = answer(503, HTML, after="5")
@@ -308,34 +312,34 @@ def unreachable(
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_create_call_that_a_gateway_refuses_with_its_page_is_sent_again_after_15_and_30_seconds(
-    watched: Watched, status: int
+    recorded: RecordedLease, status: int
 ) -> None:
-    watched.fault("create", *[answer(status, BLOCKED)] * 2)
+    recorded.fault("create", *[answer(status, BLOCKED)] * 2)
 
-    watched.lease()
+    recorded.lease()
 
-    assert watched.times["create"] == [0, 15, 45]
-    assert "asking again in 15 s" in watched.states()[0]
-    assert watched.network.statuses() == ["stopped"]
-
-
-def test_a_page_that_stays_is_raised_after_three_calls(watched: Watched) -> None:
-    watched.fault("create", *[answer(404, BLOCKED)] * 9)
-
-    with pytest.raises(NotFoundError):
-        watched.lease()
-
-    assert watched.times["create"] == [0, 15, 45]
+    assert recorded.times["create"] == [0, 15, 45]
+    assert "asking again in 15 s" in recorded.states()[0]
+    assert recorded.network.statuses() == ["stopped"]
 
 
-def test_a_pause_does_not_outlast_the_wait_timeout(watched: Watched) -> None:
-    watched.fault("create", *[answer(404, BLOCKED)] * 9)
+def test_a_page_that_stays_is_raised_after_three_calls(recorded: RecordedLease) -> None:
+    recorded.fault("create", *[answer(404, BLOCKED)] * 9)
 
     with pytest.raises(NotFoundError):
-        watched.lease(timeout_seconds=40)
+        recorded.lease()
 
-    assert watched.times["create"] == [0, 15]
-    assert watched.network.clock() - watched.began == 15
+    assert recorded.times["create"] == [0, 15, 45]
+
+
+def test_a_pause_does_not_outlast_the_wait_timeout(recorded: RecordedLease) -> None:
+    recorded.fault("create", *[answer(404, BLOCKED)] * 9)
+
+    with pytest.raises(NotFoundError):
+        recorded.lease(timeout_seconds=40)
+
+    assert recorded.times["create"] == [0, 15]
+    assert recorded.network.clock() - recorded.began == 15
 
 
 @pytest.mark.parametrize(
@@ -350,14 +354,14 @@ def test_a_pause_does_not_outlast_the_wait_timeout(watched: Watched) -> None:
     ],
 )
 def test_a_create_call_is_not_sent_again_after_any_other_page_or_refusal(
-    watched: Watched, status: int, body: str
+    recorded: RecordedLease, status: int, body: str
 ) -> None:
-    watched.fault("create", *[answer(status, body)] * 9)
+    recorded.fault("create", *[answer(status, body)] * 9)
 
     with pytest.raises(StatusError):
-        watched.lease()
+        recorded.lease()
 
-    assert watched.times["create"] == [0]
+    assert recorded.times["create"] == [0]
 
 
 def pool_of(
@@ -387,66 +391,68 @@ def fresh(pool: Pool) -> None:
     ids=["401", "unreachable"],
 )
 def test_a_call_that_contradicts_earlier_ones_is_sent_again(
-    watched: Watched, faults: list[Fault]
+    recorded: RecordedLease, faults: list[Fault]
 ) -> None:
-    pool = pool_of(watched.client, watched.network)
+    pool = pool_of(recorded.client, recorded.network)
     fresh(pool)
-    watched.fault("create", *faults)
-    before = watched.network.clock()
+    recorded.fault("create", *faults)
+    before = recorded.network.clock()
 
     fresh(pool)
 
-    assert watched.times["create"][-1] - (before - watched.began) >= 15
-    assert watched.network.statuses() == ["stopped"] * 2
+    assert recorded.times["create"][-1] - (before - recorded.began) >= 15
+    assert recorded.network.statuses() == ["stopped"] * 2
 
 
 @pytest.mark.parametrize(
     "fault", [answer(401, "{}"), unreachable], ids=["401", "unreachable"]
 )
-def test_what_has_never_worked_fails_at_once(watched: Watched, fault: Fault) -> None:
-    watched.fault("create", *[fault] * 9)
+def test_what_has_never_worked_fails_at_once(
+    recorded: RecordedLease, fault: Fault
+) -> None:
+    recorded.fault("create", *[fault] * 9)
 
     with pytest.raises(ServiceError):
-        watched.lease()
+        recorded.lease()
 
-    assert watched.network.clock() - watched.began < 5
+    assert recorded.network.clock() - recorded.began < 5
 
 
 def test_a_token_that_no_longer_works_is_final_after_three_calls(
-    watched: Watched,
+    recorded: RecordedLease,
 ) -> None:
-    pool = pool_of(watched.client, watched.network)
+    pool = pool_of(recorded.client, recorded.network)
     fresh(pool)
-    watched.fault("create", *[answer(401, "{}")] * 9)
+    recorded.fault("create", *[answer(401, "{}")] * 9)
     with pytest.raises(UnauthorizedError):
         fresh(pool)
 
     with pytest.raises(NotAttemptedError):
         fresh(pool)
 
-    assert len(watched.times["create"]) == 3
+    assert len(recorded.times["create"]) == 3
 
 
 def test_during_a_deployment_two_tests_fail_and_the_third_gets_its_device(
-    watched: Watched,
+    recorded: RecordedLease,
 ) -> None:
-    pool = pool_of(watched.client, watched.network)
+    pool = pool_of(recorded.client, recorded.network)
     # Each may have created a session: neither call is repeated.
-    watched.fault("create", *[PAGE_503] * 2)
+    recorded.fault("create", *[PAGE_503] * 2)
 
     for _ in range(2):
         with pytest.raises(StatusError):
             fresh(pool)
     fresh(pool)
 
-    assert watched.times["create"] == [0, 15, 45]
+    assert recorded.times["create"] == [0, 15, 45]
 
 
 def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
-    watched: Watched,
+    recorded: RecordedLease,
 ) -> None:
-    pool = pool_of(watched.client, watched.network)
-    watched.fault("create", *[PAGE_503] * 9)
+    pool = pool_of(recorded.client, recorded.network)
+    recorded.fault("create", *[PAGE_503] * 9)
     with pytest.raises(StatusError):
         fresh(pool)
 
@@ -455,14 +461,14 @@ def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
             [DeviceRequirement(REQUEST, sharing_key="")], WaitPolicy(timeout_seconds=10)
         )
 
-    assert watched.network.clock() == watched.began
+    assert recorded.network.clock() == recorded.began
 
 
-def test_an_error_after_a_refusal_is_raised(watched: Watched) -> None:
-    watched.fault("create", answer(429, after="5"), answer(403))
+def test_an_error_after_a_refusal_is_raised(recorded: RecordedLease) -> None:
+    recorded.fault("create", answer(429, after="5"), answer(403))
 
     with pytest.raises(StatusError, match="403"):
-        watched.lease()
+        recorded.lease()
 
 
 def test_a_client_without_a_pool_raises_the_refusal_with_its_retry_time(
@@ -486,16 +492,16 @@ def session_of(
 
 
 def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_error_changes(
-    watched: Watched,
+    recorded: RecordedLease,
 ) -> None:
     down, away = answer(502, "down", after="10"), answer(503, "away", after="10")
-    watched.fault("get", *[down] * 5, away)
+    recorded.fault("get", *[down] * 5, away)
 
-    watched.lease()
+    recorded.lease()
 
     reported = [
         (event, detail_of(event))
-        for event in watched.reporter.events
+        for event in recorded.reporter.events
         if isinstance(event, StateChanged)
     ]
     said = [(ref_of(event).waited_seconds, text[-4:]) for event, text in reported]
@@ -552,71 +558,75 @@ def test_a_session_that_was_never_created_needs_no_stop(
 
 
 def test_the_remaining_cost_of_a_session_counts_from_its_creation(
-    watched: Watched,
+    recorded: RecordedLease,
 ) -> None:
-    watched.fault("create", answer(429, after="300"))
+    recorded.fault("create", answer(429, after="300"))
 
-    watched.lease()
+    recorded.lease()
 
     created = next(
-        event for event in watched.reporter.events if isinstance(event, Created)
+        event for event in recorded.reporter.events if isinstance(event, Created)
     )
     assert (created.session.waited_seconds, created.session.minutes) == (300, 25)
 
 
-def test_a_poll_is_not_repeated_before_the_requested_time(watched: Watched) -> None:
-    watched.fault("get", answer(429, after="30"))
+def test_a_poll_is_not_repeated_before_the_requested_time(
+    recorded: RecordedLease,
+) -> None:
+    recorded.fault("get", answer(429, after="30"))
 
-    watched.lease()
+    recorded.lease()
 
-    assert watched.times["get"] == [5, 35]
-
-
-def test_a_short_retry_after_is_waited_for_within_one_poll(watched: Watched) -> None:
-    watched.fault("get", answer(503, after="3"))
-
-    watched.lease()
-
-    assert watched.times["get"][:2] == [5, 8]
+    assert recorded.times["get"] == [5, 35]
 
 
-def test_postponed_polls_end_at_the_wait_timeout(watched: Watched) -> None:
-    watched.fault("get", *[answer(429, after="3600")] * 3)
+def test_a_short_retry_after_is_waited_for_within_one_poll(
+    recorded: RecordedLease,
+) -> None:
+    recorded.fault("get", answer(503, after="3"))
+
+    recorded.lease()
+
+    assert recorded.times["get"][:2] == [5, 8]
+
+
+def test_postponed_polls_end_at_the_wait_timeout(recorded: RecordedLease) -> None:
+    recorded.fault("get", *[answer(429, after="3600")] * 3)
 
     with pytest.raises(SessionTimeoutError):
-        watched.lease(timeout_seconds=60)
+        recorded.lease(timeout_seconds=60)
 
-    assert watched.times["get"] == [5, 60]
+    assert recorded.times["get"] == [5, 60]
 
 
 @pytest.mark.parametrize(
     ("after", "times"), [("3", [0, 3, 6]), ("3600", [0, 15, 30]), ("0", [0, 0.5, 1.5])]
 )
 def test_a_stop_respects_retry_after_up_to_a_limit(
-    watched: Watched,
+    recorded: RecordedLease,
     client: DeviceClient,
     network: FakeNetwork,
     after: str,
     times: list[float],
 ) -> None:
-    watched.fault("stop", answer(429, after=after), answer(503, after=after))
+    recorded.fault("stop", answer(429, after=after), answer(503, after=after))
     session = client.create(REQUEST)
 
     client.stop(session.id)
 
-    assert watched.times["stop"] == times
+    assert recorded.times["stop"] == times
     assert network.statuses() == ["stopped"]
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 4.5), (0.5, 5.0), (1.0, 5.5)])
 def test_polls_are_spread_by_a_tenth(
-    watched: Watched, number: float, pause: float
+    recorded: RecordedLease, number: float, pause: float
 ) -> None:
-    watched.fault("get")
+    recorded.fault("get")
 
-    watched.lease(jitter=WaitPolicy().jitter, random=lambda: number)
+    recorded.lease(jitter=WaitPolicy().jitter, random=lambda: number)
 
-    assert watched.times["get"] == pytest.approx([pause, 2 * pause, 3 * pause])
+    assert recorded.times["get"] == pytest.approx([pause, 2 * pause, 3 * pause])
 
 
 def test_polls_follow_past_boots_by_default(

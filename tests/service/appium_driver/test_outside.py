@@ -8,23 +8,17 @@ from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
 from selenium.common.exceptions import NoSuchElementException
 
-from tests.fakes.http_server import Handler, HttpServer, running
+from tests.fakes.http_server import Answer, scripted_server
 from tests.service.appium_driver.conftest import APP_ID, fresh
 
 PAGE: Final = b"""<!doctype html><meta name="viewport" content="width=device-width">
 <button id="allow">Allow</button>"""
 
 
-class Pages(Handler):
-    """Answers each request with the same page."""
-
-    def do_GET(self) -> None:
-        self.reply(200, PAGE, {"Content-Type": "text/html"})
-
-
 @pytest.fixture(scope="module")
 def other_origin() -> Generator[str]:
-    with running(HttpServer(Pages)) as server:
+    page = Answer(body=PAGE, headers={"Content-Type": "text/html"})
+    with scripted_server(lambda _call: page) as server:
         yield server.url
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.devices.phone import Phone, booted
+from tests.service.devices.phone import BootedDevice, booted
 
 
 @pytest.fixture(scope="module")
-def shared_phone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
+def shared_phone(tmp_path_factory: pytest.TempPathFactory) -> Generator[BootedDevice]:
     # As long as the path of a session in a deeply nested project.
     directory = (
         tmp_path_factory.mktemp("a-project-with-a-name-that-says-a-lot")
@@ -23,7 +23,7 @@ def shared_phone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
 
 
 @pytest.fixture
-def phone(shared_phone: Phone) -> Generator[Phone]:
+def phone(shared_phone: BootedDevice) -> Generator[BootedDevice]:
     """The module's phone in portrait, without apps or stored data."""
     yield shared_phone
     device = shared_phone.device

@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class Phone:
+class BootedDevice:
     """A local device in its own event loop, with a second client for its pages."""
 
     device: Chromium
@@ -143,7 +143,7 @@ async def _feed(websocket: ClientConnection, reader: asyncio.StreamReader) -> No
 @contextmanager
 def booted(
     directory: Path, log: Callable[[str], None] = print, **request: Any
-) -> Generator[Phone]:
+) -> Generator[BootedDevice]:
     """Boot a phone with its files in a directory; remove them and end its processes with the block."""
     guard = Guard(environ=os.environ, log=print)
     toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
@@ -161,7 +161,7 @@ def booted(
         try:
             device = runner.run(lent.__aenter__())
             assert isinstance(device, Chromium)
-            yield Phone(device, directory, runner)
+            yield BootedDevice(device, directory, runner)
         finally:
             runner.run(lent.__aexit__(None, None, None))
             remove([directory])

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pytest_device.service.programs.toolchain import Project
-from tests.fakes.http_server import Handler, HttpServer, running
+from tests.fakes.http_server import Answer, says, scripted_server
 
 WRONG = b"this is no package" * 1000
 
@@ -40,15 +40,12 @@ class Registry:
 def serving(registry: Registry) -> Generator[str]:
     """Start it; return its URL."""
 
-    class PackageHandler(Handler):
-        def do_GET(self) -> None:
-            name = unquote(self.path.strip("/"))
-            if name in registry.packages:
-                self.reply(200, json.dumps(registry.described(name, url)).encode())
-            else:
-                body = WRONG[: len(WRONG) // 2] if registry.half else WRONG
-                self.reply(200, body, {"Content-Length": str(len(WRONG))})
+    def answer(call: str) -> Answer:
+        name = unquote(call.partition(" ")[2].strip("/"))
+        if name in registry.packages:
+            return says(registry.described(name, server.url))
+        body = WRONG[: len(WRONG) // 2] if registry.half else WRONG
+        return Answer(body=body, headers={"Content-Length": str(len(WRONG))})
 
-    with running(HttpServer(PackageHandler)) as server:
-        url = server.url
-        yield url
+    with scripted_server(answer) as server:
+        yield server.url

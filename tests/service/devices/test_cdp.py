@@ -15,7 +15,7 @@ from pytest_device.service.devices.cdp import Connection, Event
 
 
 @dataclass(frozen=True)
-class Pipe:
+class FakeBrowserPipe:
     """The browser's end of the pipe."""
 
     reader: asyncio.StreamReader
@@ -28,7 +28,7 @@ class Pipe:
         self.writer.write(json.dumps(message).encode() + b"\0")
 
 
-Handler = Callable[[Pipe], Awaitable[None]]
+Handler = Callable[[FakeBrowserPipe], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def browser(
         await asyncio.open_connection(sock=end, limit=2**24)
         for end in socket.socketpair()
     ]
-    connection, pipe = Connection(*near), Pipe(*far)
+    connection, pipe = Connection(*near), FakeBrowserPipe(*far)
     connection.on_event = heard
     tasks = [
         asyncio.create_task(connection.read()),
@@ -56,21 +56,21 @@ async def browser(
             await writer.wait_closed()
 
 
-async def answering(pipe: Pipe) -> None:
+async def answering(pipe: FakeBrowserPipe) -> None:
     while True:
         asked = await pipe.asked()
         pipe.say(id=asked["id"], result=asked)
 
 
-async def refusing(pipe: Pipe) -> None:
+async def refusing(pipe: FakeBrowserPipe) -> None:
     pipe.say(id=(await pipe.asked())["id"], error={"message": "Not allowed"})
 
 
-async def silent(pipe: Pipe) -> None:
+async def silent(pipe: FakeBrowserPipe) -> None:
     await pipe.reader.read()
 
 
-async def leaving(pipe: Pipe) -> None:
+async def leaving(pipe: FakeBrowserPipe) -> None:
     await pipe.asked()
     pipe.writer.close()
 
@@ -130,7 +130,7 @@ def test_commands_end_when_the_browser_exits() -> None:
 def test_events_are_reported_with_their_page() -> None:
     heard: list[Event] = []
 
-    async def reporting(pipe: Pipe) -> None:
+    async def reporting(pipe: FakeBrowserPipe) -> None:
         pipe.say(method="Page.loadEventFired", params={"timestamp": 1})
         pipe.say(method="Page.frameResized", params={}, sessionId="S")
         await answering(pipe)

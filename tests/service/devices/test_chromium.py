@@ -13,7 +13,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState
 from pytest_device.service.programs.processes import find_processes
-from tests.service.devices.phone import APP, Phone, booted
+from tests.service.devices.phone import APP, BootedDevice, booted
 from tests.waiting import eventually
 
 STORE = """
@@ -26,14 +26,14 @@ NOTHING = [None, None, "", 0]
 
 
 @pytest.fixture(scope="module")
-def iphone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
+def iphone(tmp_path_factory: pytest.TempPathFactory) -> Generator[BootedDevice]:
     with booted(
         tmp_path_factory.mktemp("iphone"), platform="ios", deviceIdentifier="iPhone SE"
     ) as phone:
         yield phone
 
 
-def test_a_page_sees_the_screen_of_the_phone(phone: Phone) -> None:
+def test_a_page_sees_the_screen_of_the_phone(phone: BootedDevice) -> None:
     phone.start()
 
     assert phone.says("[innerWidth, innerHeight, screen.width, screen.height, devicePixelRatio]") == [
@@ -42,7 +42,7 @@ def test_a_page_sees_the_screen_of_the_phone(phone: Phone) -> None:
 
 
 def test_the_same_build_installed_again_keeps_its_origin_but_not_its_data(
-    phone: Phone, tmp_path: Path
+    phone: BootedDevice, tmp_path: Path
 ) -> None:
     phone.start()
     origin = phone.says("location.origin")
@@ -57,7 +57,7 @@ def test_the_same_build_installed_again_keeps_its_origin_but_not_its_data(
     assert phone.says("location.origin") != origin
 
 
-def test_a_page_sees_touch_support(phone: Phone) -> None:
+def test_a_page_sees_touch_support(phone: BootedDevice) -> None:
     phone.start()
 
     assert phone.says(
@@ -66,7 +66,7 @@ def test_a_page_sees_touch_support(phone: Phone) -> None:
     assert phone.says("navigator.maxTouchPoints") == 5
 
 
-def test_a_page_sees_androids_browser(phone: Phone) -> None:
+def test_a_page_sees_androids_browser(phone: BootedDevice) -> None:
     phone.start()
 
     assert "Android 10; K" in phone.says("navigator.userAgent")
@@ -82,7 +82,7 @@ def test_a_page_sees_androids_browser(phone: Phone) -> None:
     }
 
 
-def test_a_page_on_an_iphone_sees_its_screen_and_safari(iphone: Phone) -> None:
+def test_a_page_on_an_iphone_sees_its_screen_and_safari(iphone: BootedDevice) -> None:
     iphone.start()
 
     assert iphone.device.name == "iPhone SE (3rd generation)"
@@ -94,7 +94,7 @@ def test_a_page_on_an_iphone_sees_its_screen_and_safari(iphone: Phone) -> None:
 
 
 def test_controllers_get_its_port_and_appium_its_driver(
-    phone: Phone, iphone: Phone
+    phone: BootedDevice, iphone: BootedDevice
 ) -> None:
     android, ios = phone.device.tools, iphone.device.tools
 
@@ -110,7 +110,7 @@ def test_controllers_get_its_port_and_appium_its_driver(
     assert Path(android.environ["PYTEST_DEVICE_CHROMEDRIVER"]).name == "chromedriver"
 
 
-def test_an_installed_app_runs_once_it_is_launched(phone: Phone) -> None:
+def test_an_installed_app_runs_once_it_is_launched(phone: BootedDevice) -> None:
     app = phone.install(application_id="com.example.notes")
     assert phone.do(phone.device.apps()) == {"com.example.notes": AppState.NOT_RUNNING}
 
@@ -120,7 +120,7 @@ def test_an_installed_app_runs_once_it_is_launched(phone: Phone) -> None:
     assert phone.says("document.title") == "Notes"
 
 
-def test_an_app_served_elsewhere_is_installed_by_its_url(phone: Phone) -> None:
+def test_an_app_served_elsewhere_is_installed_by_its_url(phone: BootedDevice) -> None:
     served = phone.start(application_id="served")
     address = phone.says("location.href")
 
@@ -146,12 +146,14 @@ def test_an_app_served_elsewhere_is_installed_by_its_url(phone: Phone) -> None:
         (App(), "None is not the URL of a web app"),
     ],
 )
-def test_anything_but_a_web_app_is_refused(phone: Phone, app: App, reason: str) -> None:
+def test_anything_but_a_web_app_is_refused(
+    phone: BootedDevice, app: App, reason: str
+) -> None:
     with pytest.raises(ControllerError, match=reason):
         phone.do(phone.device.install(app))
 
 
-def test_an_app_that_is_not_installed_is_refused(phone: Phone) -> None:
+def test_an_app_that_is_not_installed_is_refused(phone: BootedDevice) -> None:
     phone.install(application_id="here")
 
     with pytest.raises(
@@ -161,7 +163,7 @@ def test_an_app_that_is_not_installed_is_refused(phone: Phone) -> None:
 
 
 def test_launch_arguments_are_available_before_the_apps_own_scripts(
-    phone: Phone,
+    phone: BootedDevice,
 ) -> None:
     phone.start("--user", "Ann's </script> \N{SNOWMAN}")
 
@@ -171,7 +173,7 @@ def test_launch_arguments_are_available_before_the_apps_own_scripts(
     ]
 
 
-def test_arguments_are_those_of_the_last_launch(phone: Phone) -> None:
+def test_arguments_are_those_of_the_last_launch(phone: BootedDevice) -> None:
     app = phone.start("--first")
     phone.do(phone.device.terminate(app))
 
@@ -180,7 +182,7 @@ def test_arguments_are_those_of_the_last_launch(phone: Phone) -> None:
     assert phone.says("window.launchArguments") == []
 
 
-def test_launching_the_app_in_front_does_not_change_it(phone: Phone) -> None:
+def test_launching_the_app_in_front_does_not_change_it(phone: BootedDevice) -> None:
     app = phone.start()
     phone.says("window.mark = 1")
 
@@ -189,7 +191,9 @@ def test_launching_the_app_in_front_does_not_change_it(phone: Phone) -> None:
     assert phone.says("window.mark") == 1
 
 
-def test_launching_the_app_in_front_with_arguments_restarts_it(phone: Phone) -> None:
+def test_launching_the_app_in_front_with_arguments_restarts_it(
+    phone: BootedDevice,
+) -> None:
     app = phone.start()
     phone.says("window.mark = sessionStorage.mark = localStorage.mark = 1")
 
@@ -202,7 +206,7 @@ def test_launching_the_app_in_front_with_arguments_restarts_it(phone: Phone) -> 
     ]
 
 
-def test_a_deep_link_opens_in_the_app_of_its_scheme(phone: Phone) -> None:
+def test_a_deep_link_opens_in_the_app_of_its_scheme(phone: BootedDevice) -> None:
     phone.install(application_id="other", scheme="other")
     phone.install(application_id="notes", scheme="notes")
 
@@ -218,7 +222,7 @@ def test_a_deep_link_opens_in_the_app_of_its_scheme(phone: Phone) -> None:
     }
 
 
-def test_a_link_opens_in_the_named_app(phone: Phone) -> None:
+def test_a_link_opens_in_the_named_app(phone: BootedDevice) -> None:
     phone.install(application_id="notes")
 
     phone.do(phone.device.open_url("https://notes.example.com/item/3", "notes"))
@@ -226,7 +230,7 @@ def test_a_link_opens_in_the_named_app(phone: Phone) -> None:
     assert phone.says("location.hostname + location.pathname") == "127.0.0.1/item/3"
 
 
-def test_a_web_url_opens_unchanged(phone: Phone) -> None:
+def test_a_web_url_opens_unchanged(phone: BootedDevice) -> None:
     phone.start()
     address = phone.says("location.href")
 
@@ -235,7 +239,7 @@ def test_a_web_url_opens_unchanged(phone: Phone) -> None:
     assert phone.says("location.pathname") == "/elsewhere"
 
 
-def test_an_unreachable_url_is_refused_without_its_secrets(phone: Phone) -> None:
+def test_an_unreachable_url_is_refused_without_its_secrets(phone: BootedDevice) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -249,7 +253,7 @@ def test_an_unreachable_url_is_refused_without_its_secrets(phone: Phone) -> None
     assert "made-up-password" not in str(refused.value)
 
 
-def test_an_apps_stored_data_is_cleared(phone: Phone) -> None:
+def test_an_apps_stored_data_is_cleared(phone: BootedDevice) -> None:
     app = phone.start()
     phone.says(STORE)
     assert phone.says(STORED) == ["yes", "yes", "kept=yes", 1]
@@ -261,7 +265,7 @@ def test_an_apps_stored_data_is_cleared(phone: Phone) -> None:
     assert phone.says(STORED) == NOTHING
 
 
-def test_another_apps_stored_data_is_kept(phone: Phone) -> None:
+def test_another_apps_stored_data_is_kept(phone: BootedDevice) -> None:
     kept = phone.start(application_id="kept")
     phone.says("localStorage.kept = 'yes'")
     cleared = phone.start(application_id="cleared")
@@ -272,7 +276,7 @@ def test_another_apps_stored_data_is_kept(phone: Phone) -> None:
     assert phone.says("localStorage.kept") == "yes"
 
 
-def test_the_data_of_every_shown_page_can_be_cleared(phone: Phone) -> None:
+def test_the_data_of_every_shown_page_can_be_cleared(phone: BootedDevice) -> None:
     app = phone.start()
     phone.says(STORE)
     visited = phone.says("location.href").replace("127.0.0.1", "localhost")
@@ -287,7 +291,9 @@ def test_the_data_of_every_shown_page_can_be_cleared(phone: Phone) -> None:
     assert phone.says(STORED) == NOTHING
 
 
-def test_the_data_of_pages_opened_by_an_app_is_cleared_with_it(phone: Phone) -> None:
+def test_the_data_of_pages_opened_by_an_app_is_cleared_with_it(
+    phone: BootedDevice,
+) -> None:
     app = phone.start()
     elsewhere = phone.says("location.href").replace("127.0.0.1", "localhost")
     phone.says(f"void (location.href = '{elsewhere}')")
@@ -302,7 +308,7 @@ def test_the_data_of_pages_opened_by_an_app_is_cleared_with_it(phone: Phone) -> 
     assert phone.says(STORED) == NOTHING
 
 
-def test_an_app_cannot_navigate_back_to_earlier_pages(phone: Phone) -> None:
+def test_an_app_cannot_navigate_back_to_earlier_pages(phone: BootedDevice) -> None:
     app = phone.start()
     phone.says("history.pushState(null, '', '/left')")
     phone.do(phone.device.terminate(app))
@@ -312,7 +318,7 @@ def test_an_app_cannot_navigate_back_to_earlier_pages(phone: Phone) -> None:
     assert phone.says("history.length") == 2  # the home screen and the app
 
 
-def test_the_window_name_is_cleared_with_the_app(phone: Phone) -> None:
+def test_the_window_name_is_cleared_with_the_app(phone: BootedDevice) -> None:
     app = phone.start()
     phone.says("window.name = 'kept'")
 
@@ -322,7 +328,7 @@ def test_the_window_name_is_cleared_with_the_app(phone: Phone) -> None:
     assert phone.says("window.name") == ""
 
 
-def test_a_terminated_app_leaves_the_home_screen(phone: Phone) -> None:
+def test_a_terminated_app_leaves_the_home_screen(phone: BootedDevice) -> None:
     app = phone.start()
 
     assert phone.do(phone.device.terminate(app)) is True
@@ -330,7 +336,7 @@ def test_a_terminated_app_leaves_the_home_screen(phone: Phone) -> None:
     assert phone.do(phone.device.terminate(app)) is False
 
 
-def test_an_app_that_is_removed_is_gone(phone: Phone) -> None:
+def test_an_app_that_is_removed_is_gone(phone: BootedDevice) -> None:
     app = phone.start()
     address = phone.says("location.href")
 
@@ -342,7 +348,7 @@ def test_an_app_that_is_removed_is_gone(phone: Phone) -> None:
         phone.do(phone.device.open_url(address))
 
 
-def test_a_second_installation_replaces_the_first(phone: Phone) -> None:
+def test_a_second_installation_replaces_the_first(phone: BootedDevice) -> None:
     phone.start()
     phone.says("localStorage.kept = 'yes'")
 
@@ -352,7 +358,7 @@ def test_a_second_installation_replaces_the_first(phone: Phone) -> None:
     assert phone.says("localStorage.kept") is None
 
 
-def test_the_screen_is_rotated_for_every_page(phone: Phone) -> None:
+def test_the_screen_is_rotated_for_every_page(phone: BootedDevice) -> None:
     app = phone.start()
     assert phone.do(phone.device.orientation()) == "PORTRAIT"
 
@@ -375,7 +381,7 @@ def size(jpeg: bytes) -> tuple[int, int]:
     return int.from_bytes(jpeg[at + 7 : at + 9]), int.from_bytes(jpeg[at + 5 : at + 7])
 
 
-def test_a_screenshot_has_every_pixel_of_the_screen(phone: Phone) -> None:
+def test_a_screenshot_has_every_pixel_of_the_screen(phone: BootedDevice) -> None:
     phone.start()
 
     upright = size(phone.do(phone.device.screenshot()))
@@ -386,7 +392,7 @@ def test_a_screenshot_has_every_pixel_of_the_screen(phone: Phone) -> None:
     assert turned == pytest.approx((2402, 1082), abs=1)
 
 
-def test_a_touch_presses_the_button_at_that_position(phone: Phone) -> None:
+def test_a_touch_presses_the_button_at_that_position(phone: BootedDevice) -> None:
     phone.start()
 
     phone.do(phone.device.tap(150 / 412, 330 / 915))
@@ -396,7 +402,7 @@ def test_a_touch_presses_the_button_at_that_position(phone: Phone) -> None:
 
 
 def test_a_touch_has_the_right_position_on_a_page_that_renders_late(
-    phone: Phone, tmp_path: Path
+    phone: BootedDevice, tmp_path: Path
 ) -> None:
     page = (APP / "index.html").read_text()
     late = "onload = () => setTimeout(() => { for (const end = Date.now() + 300; Date.now() < end;) {} })"
@@ -410,7 +416,7 @@ def test_a_touch_has_the_right_position_on_a_page_that_renders_late(
     assert phone.says_in_time("document.querySelector('button').textContent", "pressed")
 
 
-def test_a_touch_next_to_the_button_does_not_press_it(phone: Phone) -> None:
+def test_a_touch_next_to_the_button_does_not_press_it(phone: BootedDevice) -> None:
     phone.start()
 
     phone.do(phone.device.tap(150 / 412, 380 / 915))
@@ -419,13 +425,13 @@ def test_a_touch_next_to_the_button_does_not_press_it(phone: Phone) -> None:
     assert phone.says("document.querySelector('button').textContent") == "Add"
 
 
-def ask(phone: Phone) -> None:
+def ask(phone: BootedDevice) -> None:
     """Let the page open a dialog, and wait until the device knows: then it has no screenshot."""
     phone.says("setTimeout(() => { window.answer = confirm('Sure?') })")
     assert eventually(lambda: has_dialog(phone))
 
 
-def has_dialog(phone: Phone) -> bool:
+def has_dialog(phone: BootedDevice) -> bool:
     try:
         phone.do(phone.device.screenshot())
     except ControllerError as error:
@@ -433,7 +439,7 @@ def has_dialog(phone: Phone) -> bool:
     return False
 
 
-def test_while_a_dialog_is_open_there_is_no_screenshot(phone: Phone) -> None:
+def test_while_a_dialog_is_open_there_is_no_screenshot(phone: BootedDevice) -> None:
     phone.start()
     ask(phone)
 
@@ -442,7 +448,7 @@ def test_while_a_dialog_is_open_there_is_no_screenshot(phone: Phone) -> None:
     phone.do(phone.device.tap(0, 0))
 
 
-def test_a_page_is_rotated_when_its_dialog_is_closed(phone: Phone) -> None:
+def test_a_page_is_rotated_when_its_dialog_is_closed(phone: BootedDevice) -> None:
     phone.start()
     ask(phone)
 
@@ -455,7 +461,7 @@ def test_a_page_is_rotated_when_its_dialog_is_closed(phone: Phone) -> None:
         phone.do(phone.device.rotate("PORTRAIT"))
 
 
-def test_while_a_dialog_is_open_a_touch_accepts_it(phone: Phone) -> None:
+def test_while_a_dialog_is_open_a_touch_accepts_it(phone: BootedDevice) -> None:
     phone.start()
     ask(phone)
 
@@ -464,7 +470,7 @@ def test_while_a_dialog_is_open_a_touch_accepts_it(phone: Phone) -> None:
     assert phone.says_in_time("window.answer", expected=True)
 
 
-def test_a_dialog_does_not_block_the_next_launch(phone: Phone) -> None:
+def test_a_dialog_does_not_block_the_next_launch(phone: BootedDevice) -> None:
     app = phone.start()
     ask(phone)
 
@@ -473,7 +479,7 @@ def test_a_dialog_does_not_block_the_next_launch(phone: Phone) -> None:
     assert phone.says("window.launchArguments") == ["--again"]
 
 
-def test_a_page_that_is_left_gets_no_consent(phone: Phone) -> None:
+def test_a_page_that_is_left_gets_no_consent(phone: BootedDevice) -> None:
     app = phone.start()
     phone.says("setTimeout(() => { localStorage.answer = confirm('Delete all?') })")
     assert eventually(lambda: has_dialog(phone))
@@ -483,7 +489,7 @@ def test_a_page_that_is_left_gets_no_consent(phone: Phone) -> None:
     assert phone.says("localStorage.answer") == "false"
 
 
-def test_an_endless_script_does_not_block_the_next_launch(phone: Phone) -> None:
+def test_an_endless_script_does_not_block_the_next_launch(phone: BootedDevice) -> None:
     app = phone.start()
     phone.says("void setTimeout(() => { while (true); })")
 
@@ -493,7 +499,7 @@ def test_an_endless_script_does_not_block_the_next_launch(phone: Phone) -> None:
 
 
 def test_an_app_that_opens_a_dialog_at_its_start_is_launched(
-    phone: Phone, tmp_path: Path
+    phone: BootedDevice, tmp_path: Path
 ) -> None:
     (tmp_path / "index.html").write_text(
         "<title>Greeting</title><script>alert('Hello')</script>"
@@ -505,7 +511,7 @@ def test_an_app_that_opens_a_dialog_at_its_start_is_launched(
     assert phone.says_in_time("document.title", "Greeting")
 
 
-def test_a_page_with_a_beforeunload_dialog_is_left(phone: Phone) -> None:
+def test_a_page_with_a_beforeunload_dialog_is_left(phone: BootedDevice) -> None:
     app = phone.start()
     # Pages that nobody has touched are not asked.
     phone.do(phone.device.tap(150 / 412, 330 / 915))
@@ -517,7 +523,7 @@ def test_a_page_with_a_beforeunload_dialog_is_left(phone: Phone) -> None:
 
 
 def test_a_page_opened_by_another_is_also_emulated_and_closed_with_the_app(
-    phone: Phone,
+    phone: BootedDevice,
 ) -> None:
     app = phone.start()
 
@@ -533,7 +539,9 @@ def test_a_page_opened_by_another_is_also_emulated_and_closed_with_the_app(
     assert phone.says("document.title") == "Home"
 
 
-def test_an_app_that_opened_a_foreign_page_is_terminated_with_it(phone: Phone) -> None:
+def test_an_app_that_opened_a_foreign_page_is_terminated_with_it(
+    phone: BootedDevice,
+) -> None:
     app = phone.start()
     phone.says("void window.open('about:blank')")
     assert phone.says_in_time("location.href", "about:blank")
@@ -543,7 +551,9 @@ def test_an_app_that_opened_a_foreign_page_is_terminated_with_it(phone: Phone) -
     assert phone.says("document.title") == "Home"
 
 
-def test_if_a_controller_closes_the_last_page_another_opens(phone: Phone) -> None:
+def test_if_a_controller_closes_the_last_page_another_opens(
+    phone: BootedDevice,
+) -> None:
     app = phone.start()
 
     phone.calls("Page.close")
@@ -553,7 +563,7 @@ def test_if_a_controller_closes_the_last_page_another_opens(phone: Phone) -> Non
     assert phone.says("[document.title, innerWidth]") == ["Notes", 412]
 
 
-def test_a_pages_log_is_kept(phone: Phone) -> None:
+def test_a_pages_log_is_kept(phone: BootedDevice) -> None:
     phone.start()
     phone.says(
         "console.log('the token is', {}, 3, 'https://someone:made-up-password@example.com')"
@@ -570,7 +580,7 @@ def test_a_pages_log_is_kept(phone: Phone) -> None:
     )
 
 
-def test_screenshots_work_while_apps_start_and_end(phone: Phone) -> None:
+def test_screenshots_work_while_apps_start_and_end(phone: BootedDevice) -> None:
     app = phone.install()
 
     async def look() -> set[bytes]:
@@ -596,7 +606,7 @@ def test_a_page_that_crashes_is_reported(tmp_path: Path) -> None:
         assert phone.do(phone.device.ended()) == "the page has crashed (crashed)"
 
 
-def test_an_app_can_be_launched_again_after_a_crash(phone: Phone) -> None:
+def test_an_app_can_be_launched_again_after_a_crash(phone: BootedDevice) -> None:
     app = phone.start()
     with pytest.raises(ControllerError):
         phone.calls("Page.crash", limit_seconds=1)
@@ -615,7 +625,7 @@ def test_an_app_can_be_launched_again_after_a_crash(phone: Phone) -> None:
 
 
 def test_an_app_in_the_background_is_hidden_behind_the_home_screen(
-    phone: Phone,
+    phone: BootedDevice,
 ) -> None:
     app = phone.start()
     phone.do(phone.device.background())
@@ -628,7 +638,7 @@ def test_an_app_in_the_background_is_hidden_behind_the_home_screen(
 
 
 def test_an_app_with_a_dialog_goes_to_the_background_and_comes_back(
-    phone: Phone,
+    phone: BootedDevice,
 ) -> None:
     app = phone.start()
     ask(phone)

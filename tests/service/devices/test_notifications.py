@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_device.errors import ControllerError
-from tests.service.devices.phone import Phone
+from pytest_device import ControllerError
+from tests.service.devices.phone import BootedDevice
 
 APP: Final = Path(__file__).parent / "push"
 SAID: Final = "document.getElementById('said').textContent"
@@ -18,7 +18,7 @@ ACTIONS: Final = [
 
 
 @pytest.fixture
-def app(phone: Phone) -> str:
+def app(phone: BootedDevice) -> str:
     """The app, allowed to show notifications."""
     found = phone.start(path=APP)
     assert (
@@ -27,7 +27,7 @@ def app(phone: Phone) -> str:
     return found
 
 
-def push(phone: Phone, title: str, **options: Any) -> dict[str, Any]:
+def push(phone: BootedDevice, title: str, **options: Any) -> dict[str, Any]:
     """Push a message, and return the notification that it shows."""
     phone.do(phone.device.push(json.dumps({"title": title, **options})))
     assert phone.says_in_time(
@@ -38,7 +38,7 @@ def push(phone: Phone, title: str, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("app")
-def test_a_push_is_shown_by_the_apps_worker(phone: Phone) -> None:
+def test_a_push_is_shown_by_the_apps_worker(phone: BootedDevice) -> None:
     shown = push(phone, "News", body="of today", data={"n": 7})
 
     assert (shown["title"], shown["options"]) == (
@@ -51,7 +51,7 @@ def test_a_push_is_shown_by_the_apps_worker(phone: Phone) -> None:
 
 
 @pytest.mark.usefixtures("app")
-def test_a_tap_is_an_event_in_the_service_worker(phone: Phone) -> None:
+def test_a_tap_is_an_event_in_the_service_worker(phone: BootedDevice) -> None:
     phone.do(phone.device.answer_notification(push(phone, "News")["key"]))
 
     assert phone.says_in_time(SAID, '[true,"",null]')
@@ -59,7 +59,7 @@ def test_a_tap_is_an_event_in_the_service_worker(phone: Phone) -> None:
 
 
 @pytest.mark.usefixtures("app")
-def test_an_action_takes_its_text(phone: Phone) -> None:
+def test_an_action_takes_its_text(phone: BootedDevice) -> None:
     phone.do(
         phone.device.answer_notification(
             push(phone, "News", actions=ACTIONS)["key"], "reply", "yes"
@@ -80,7 +80,7 @@ def test_an_action_takes_its_text(phone: Phone) -> None:
     ],
 )
 def test_an_unknown_action_is_refused(
-    phone: Phone, answer: tuple[Any, Any], problem: str
+    phone: BootedDevice, answer: tuple[Any, Any], problem: str
 ) -> None:
     key = push(phone, "News", actions=ACTIONS)["key"]
     with pytest.raises(ControllerError, match=problem):
@@ -88,7 +88,7 @@ def test_an_unknown_action_is_refused(
     assert [one["key"] for one in phone.do(phone.device.notifications())] == [key]
 
 
-def test_a_tap_opens_the_app_that_was_closed(phone: Phone, app: str) -> None:
+def test_a_tap_opens_the_app_that_was_closed(phone: BootedDevice, app: str) -> None:
     key = push(phone, "News", data={"url": "/notes/7"})["key"]
     phone.do(phone.device.terminate(app))
 
@@ -97,7 +97,7 @@ def test_a_tap_opens_the_app_that_was_closed(phone: Phone, app: str) -> None:
     assert phone.do(phone.device.address()).endswith("/notes/7")
 
 
-def test_a_closed_app_receives_pushes(phone: Phone, app: str) -> None:
+def test_a_closed_app_receives_pushes(phone: BootedDevice, app: str) -> None:
     phone.do(phone.device.terminate(app))
     phone.do(phone.device.push(json.dumps({"title": "News"}), app))
     phone.do(phone.device.launch(app))
@@ -108,7 +108,7 @@ def test_a_closed_app_receives_pushes(phone: Phone, app: str) -> None:
 
 
 @pytest.mark.usefixtures("app")
-def test_a_dismissed_notification_is_closed_in_the_worker(phone: Phone) -> None:
+def test_a_dismissed_notification_is_closed_in_the_worker(phone: BootedDevice) -> None:
     key = push(phone, "News")["key"]
     phone.do(phone.device.dismiss_notification(key))
 
@@ -120,7 +120,7 @@ def test_a_dismissed_notification_is_closed_in_the_worker(phone: Phone) -> None:
 
 
 @pytest.mark.usefixtures("app")
-def test_a_page_shows_and_closes_notifications_too(phone: Phone) -> None:
+def test_a_page_shows_and_closes_notifications_too(phone: BootedDevice) -> None:
     phone.says("isReady.then(one => one.showNotification('mine', {tag: 'a'}))")
     phone.says("isReady.then(one => one.showNotification('again', {tag: 'a'}))")
     assert [one["title"] for one in phone.do(phone.device.notifications())] == ["again"]
@@ -134,7 +134,7 @@ def test_a_page_shows_and_closes_notifications_too(phone: Phone) -> None:
 
 
 def test_clearing_an_apps_data_removes_its_notifications_and_permission(
-    phone: Phone, app: str
+    phone: BootedDevice, app: str
 ) -> None:
     push(phone, "News")
     phone.do(phone.device.terminate(app))
@@ -148,7 +148,9 @@ def test_clearing_an_apps_data_removes_its_notifications_and_permission(
 
 
 @pytest.mark.usefixtures("app")
-def test_an_exception_in_the_service_worker_is_the_apps_fault(phone: Phone) -> None:
+def test_an_exception_in_the_service_worker_is_the_apps_fault(
+    phone: BootedDevice,
+) -> None:
     phone.do(
         phone.device.answer_notification(
             push(phone, "News", data={"fails": True})["key"]
@@ -159,7 +161,7 @@ def test_an_exception_in_the_service_worker_is_the_apps_fault(phone: Phone) -> N
 
 
 @pytest.mark.usefixtures("app")
-def test_a_hundred_notifications_are_kept(phone: Phone) -> None:
+def test_a_hundred_notifications_are_kept(phone: BootedDevice) -> None:
     many = "isReady.then(async one => { for (let n = 0; n < 102; n += 1) await one.showNotification(`${n}`) })"
     phone.says(many)
 
@@ -168,17 +170,17 @@ def test_a_hundred_notifications_are_kept(phone: Phone) -> None:
 
 
 @pytest.mark.usefixtures("app")
-def test_a_message_above_the_limit_is_refused(phone: Phone) -> None:
+def test_a_message_above_the_limit_is_refused(phone: BootedDevice) -> None:
     with pytest.raises(ControllerError, match="at most 4096 bytes"):
         phone.do(phone.device.push("x" * 4097))
 
 
-def test_an_app_without_a_service_worker_is_reported(phone: Phone) -> None:
+def test_an_app_without_a_service_worker_is_reported(phone: BootedDevice) -> None:
     phone.start()
     with pytest.raises(ControllerError, match="has no active service worker"):
         phone.do(phone.device.push("{}"))
 
 
-def test_an_app_that_is_not_installed_is_reported(phone: Phone) -> None:
+def test_an_app_that_is_not_installed_is_reported(phone: BootedDevice) -> None:
     with pytest.raises(ControllerError, match="is not installed"):
         phone.do(phone.device.push("{}", "com.other"))

@@ -13,11 +13,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from pytest_device.service.devices.relay import relaying, reserved
 from pytest_device.service.programs.processes import find_processes
 from tests.other_user import answers, only_as_root, request
-from tests.service.devices.phone import Phone
-from tests.service.devices.test_cdp import Pipe, browser
+from tests.service.devices.phone import BootedDevice
+from tests.service.devices.test_cdp import FakeBrowserPipe, browser
 
 
-def asked(phone: Phone, path: str, **headers: str) -> httpx.Response:
+def asked(phone: BootedDevice, path: str, **headers: str) -> httpx.Response:
     async def exchange() -> httpx.Response:
         async with httpx.AsyncClient(trust_env=False, headers=headers) as client:
             return await client.get(
@@ -27,7 +27,7 @@ def asked(phone: Phone, path: str, **headers: str) -> httpx.Response:
     return phone.do(exchange())
 
 
-def address_of(phone: Phone) -> str:
+def address_of(phone: BootedDevice) -> str:
     return str(asked(phone, "/json/version").json()["webSocketDebuggerUrl"])
 
 
@@ -41,7 +41,7 @@ async def exchange(websocket: ClientConnection, **message: Any) -> Mapping[str, 
     raise AssertionError("the relay closed the connection")
 
 
-def test_the_browser_opens_no_port(phone: Phone) -> None:
+def test_the_browser_opens_no_port(phone: BootedDevice) -> None:
     listening = [
         one
         for process in find_processes([phone.directory])
@@ -51,7 +51,7 @@ def test_the_browser_opens_no_port(phone: Phone) -> None:
     assert [one for one in listening if one.status == psutil.CONN_LISTEN] == []
 
 
-def test_this_user_gets_the_browsers_url_with_its_key(phone: Phone) -> None:
+def test_this_user_gets_the_browsers_url_with_its_key(phone: BootedDevice) -> None:
     address = address_of(phone)
 
     assert address.startswith(
@@ -75,7 +75,7 @@ def test_chromedriver_sees_edge_as_chrome_since_it_rejects_its_name(
         ("protocolVersion", "userAgent", "jsVersion", "revision"), "1"
     )
 
-    async def edge(pipe: Pipe) -> None:
+    async def edge(pipe: FakeBrowserPipe) -> None:
         asked = await pipe.asked()
         assert asked["method"] == "Browser.getVersion"
         pipe.say(id=asked["id"], result={"product": product, **version})
@@ -94,7 +94,7 @@ def test_chromedriver_sees_edge_as_chrome_since_it_rejects_its_name(
 
 
 @only_as_root
-def test_another_user_gets_no_url(phone: Phone) -> None:
+def test_another_user_gets_no_url(phone: BootedDevice) -> None:
     port = phone.device.tools.debugging_port or 0
     asked = request("GET", "/json/version", port)
 
@@ -107,16 +107,18 @@ def test_another_user_gets_no_url(phone: Phone) -> None:
 @pytest.mark.parametrize(
     "headers", [{"Origin": "https://page.example"}, {"Host": "page.example"}]
 )
-def test_a_web_page_gets_no_url(phone: Phone, headers: dict[str, str]) -> None:
+def test_a_web_page_gets_no_url(phone: BootedDevice, headers: dict[str, str]) -> None:
     assert asked(phone, "/json/version", **headers).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["browser/made-up", "page/made-up/target", ""])
-def test_without_the_key_no_connection_opens(phone: Phone, path: str) -> None:
+def test_without_the_key_no_connection_opens(phone: BootedDevice, path: str) -> None:
     assert asked(phone, f"/devtools/{path}").status_code == 404
 
 
-def test_programs_have_their_own_command_numbers_and_sessions(phone: Phone) -> None:
+def test_programs_have_their_own_command_numbers_and_sessions(
+    phone: BootedDevice,
+) -> None:
     address = address_of(phone)
 
     async def scenario() -> None:
@@ -163,7 +165,7 @@ def test_programs_have_their_own_command_numbers_and_sessions(phone: Phone) -> N
     phone.do(phone.device.close_others())
 
 
-def test_a_program_that_disconnects_is_detached(phone: Phone) -> None:
+def test_a_program_that_disconnects_is_detached(phone: BootedDevice) -> None:
     address = address_of(phone)
 
     async def scenario() -> None:

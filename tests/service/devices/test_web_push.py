@@ -18,7 +18,7 @@ from pytest_device.service.keys import Keys
 from pytest_device.service.push_routes import route
 from pytest_device.service.runners.base import Running
 from tests.fakes.devices import FakeRunner
-from tests.service.devices.phone import Phone
+from tests.service.devices.phone import BootedDevice
 
 APP: Final = Path(__file__).parent / "push"
 RECORDED: Final = json.loads((APP / "web-push.json").read_text(encoding="utf-8"))
@@ -42,7 +42,7 @@ SUBSCRIBED: Final = """isReady.then((worker) => worker.pushManager.subscribe(
 class Sender:
     """Posts messages to the endpoint of the app on a phone."""
 
-    def __init__(self, phone: Phone, endpoint: str) -> None:
+    def __init__(self, phone: BootedDevice, endpoint: str) -> None:
         self.endpoint = endpoint
         runner = FakeRunner(phone.device, boot=Running({}))
         runner.start(SESSION_ID, {})
@@ -76,7 +76,7 @@ class Sender:
 
 
 @pytest.fixture
-def sender(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> Sender:
+def sender(phone: BootedDevice, monkeypatch: pytest.MonkeyPatch) -> Sender:
     """A sender for the subscription of the app."""
     monkeypatch.setattr(
         "pytest_device.service.devices.chromium.time", SimpleNamespace(time=lambda: NOW)
@@ -91,7 +91,7 @@ def sender(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> Sender:
 
 
 def test_a_message_of_a_real_sender_is_shown_by_the_apps_worker(
-    phone: Phone, sender: Sender
+    phone: BootedDevice, sender: Sender
 ) -> None:
     assert sender.posts() == (201, "")
     title = "isReady.then(one => one.getNotifications()).then(all => all[0]?.title)"
@@ -101,7 +101,7 @@ def test_a_message_of_a_real_sender_is_shown_by_the_apps_worker(
 
 
 def test_a_message_that_breaks_a_rule_is_refused_and_not_shown(
-    phone: Phone, sender: Sender, monkeypatch: pytest.MonkeyPatch
+    phone: BootedDevice, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = RECORDED["message"]
     body = bytearray(base64.b64decode(message["body"]))
@@ -141,7 +141,7 @@ def test_a_message_that_breaks_a_rule_is_refused_and_not_shown(
 
 
 def test_an_app_has_one_subscription_until_it_ends_it(
-    phone: Phone, sender: Sender
+    phone: BootedDevice, sender: Sender
 ) -> None:
     again = json.loads(phone.says(SUBSCRIBED % RECORDED["sender"]))
     assert again["endpoint"] == sender.endpoint

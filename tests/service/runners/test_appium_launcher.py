@@ -49,7 +49,7 @@ def fake() -> Fake:
 
 
 @dataclass(frozen=True)
-class Stand:
+class LauncherHarness:
     """What a launcher is given here."""
 
     toolchain: Toolchain
@@ -86,7 +86,7 @@ class Stand:
 
         asyncio.run(scenario())
 
-    def of(self, directory: Path, javascript: str) -> "Stand":
+    def of(self, directory: Path, javascript: str) -> "LauncherHarness":
         """The same Node.js with another program instead of Appium."""
         script = directory / "index.js"
         script.parent.mkdir(parents=True)
@@ -95,18 +95,20 @@ class Stand:
 
 
 @pytest.fixture
-def stand(tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path) -> Stand:
-    return Stand(tools, guard, tmp_path / "home", workspace / "one")
+def harness(
+    tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path
+) -> LauncherHarness:
+    return LauncherHarness(tools, guard, tmp_path / "home", workspace / "one")
 
 
 def test_appium_opens_no_port_and_a_socket_for_this_user_only(
-    stand: Stand, fake: Fake
+    harness: LauncherHarness, fake: Fake
 ) -> None:
     async def scenario() -> None:
-        async with stand.running(APPIUM, fake) as server:
+        async with harness.running(APPIUM, fake) as server:
             assert server.socket.is_socket()
             assert server.socket.parent.stat().st_mode & 0o077 == 0
-            programs = {program.pid for program in find_processes([stand.directory])}
+            programs = {program.pid for program in find_processes([harness.directory])}
             assert programs
             assert programs.isdisjoint(
                 one.pid for one in psutil.net_connections("inet")
@@ -116,9 +118,9 @@ def test_appium_opens_no_port_and_a_socket_for_this_user_only(
 
 
 def test_an_appium_that_dies_during_startup_is_reported_with_status_and_output(
-    stand: Stand, fake: Fake, tmp_path: Path
+    harness: LauncherHarness, fake: Fake, tmp_path: Path
 ) -> None:
-    broken = stand.of(
+    broken = harness.of(
         tmp_path / "broken", "console.error('no such module'); process.exit(3)"
     )
     with pytest.raises(
@@ -126,27 +128,27 @@ def test_an_appium_that_dies_during_startup_is_reported_with_status_and_output(
         match=r"Appium exited during startup with exit status 3\nThe end of its log:\n    no such",
     ):
         broken.run(APPIUM, fake)
-    assert not stand.directory.exists()
+    assert not harness.directory.exists()
 
 
 def test_an_unresponsive_appium_is_stopped_at_the_limit(
-    stand: Stand, fake: Fake, tmp_path: Path
+    harness: LauncherHarness, fake: Fake, tmp_path: Path
 ) -> None:
-    hanging = stand.of(
+    hanging = harness.of(
         tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)"
     )
     with pytest.raises(
         ControllerError, match=r"not ready within 1 s\nThe end of its log:"
     ):
         hanging.run(replace(APPIUM, boot_limit_seconds=1), fake)
-    assert not find_processes([stand.directory])
-    assert not stand.directory.exists()
+    assert not find_processes([harness.directory])
+    assert not harness.directory.exists()
 
 
 def test_the_exit_of_a_server_is_noticed_even_if_its_children_continue(
-    stand: Stand, fake: Fake, tmp_path: Path
+    harness: LauncherHarness, fake: Fake, tmp_path: Path
 ) -> None:
-    parent = stand.of(
+    parent = harness.of(
         tmp_path / "parent",
         "const {spawn} = require('child_process');"
         "spawn('sleep', ['99'], {stdio: 'inherit', detached: true});"
@@ -159,22 +161,24 @@ def test_the_exit_of_a_server_is_noticed_even_if_its_children_continue(
             return await server.ended()
 
     assert "Appium exited unexpectedly: exit status 9" in asyncio.run(scenario())
-    assert not find_processes([stand.directory])
+    assert not find_processes([harness.directory])
 
 
 def test_a_program_that_cannot_be_started_leaves_no_directory(
-    stand: Stand, fake: Fake, tmp_path: Path
+    harness: LauncherHarness, fake: Fake, tmp_path: Path
 ) -> None:
     gone = replace(
-        stand, toolchain=replace(stand.toolchain, node=tmp_path / "gone/node")
+        harness, toolchain=replace(harness.toolchain, node=tmp_path / "gone/node")
     )
     with pytest.raises(FileNotFoundError):
         gone.run(APPIUM, fake)
-    assert not stand.directory.exists()
+    assert not harness.directory.exists()
 
 
-def test_a_real_driver_uses_the_users_environment(stand: Stand, tmp_path: Path) -> None:
-    printing = stand.of(
+def test_a_real_driver_uses_the_users_environment(
+    harness: LauncherHarness, tmp_path: Path
+) -> None:
+    printing = harness.of(
         tmp_path / "printing",
         "const {HOME, APPIUM_HOME} = process.env; console.log(HOME, APPIUM_HOME); process.exit(1)",
     )
@@ -185,16 +189,16 @@ def test_a_real_driver_uses_the_users_environment(stand: Stand, tmp_path: Path) 
 
 
 @pytest.fixture
-def fresh(stand: Stand, tmp_path: Path) -> Stand:
+def fresh(harness: LauncherHarness, tmp_path: Path) -> LauncherHarness:
     """Appium, installed where it has not run yet."""
     project = tmp_path / "project"
     project.mkdir()
-    (project / "node_modules").symlink_to(stand.toolchain.project / "node_modules")
-    return replace(stand, toolchain=replace(stand.toolchain, project=project))
+    (project / "node_modules").symlink_to(harness.toolchain.project / "node_modules")
+    return replace(harness, toolchain=replace(harness.toolchain, project=project))
 
 
 def test_sessions_share_compiled_modules_and_add_none_of_their_own(
-    fresh: Stand, tmp_path: Path
+    fresh: LauncherHarness, tmp_path: Path
 ) -> None:
     compiled = list[int]()
     for name in ("one", "two"):
@@ -209,7 +213,7 @@ def test_sessions_share_compiled_modules_and_add_none_of_their_own(
 
 @pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
 def test_appium_finds_the_driver_of_the_local_browser(
-    fresh: Stand, *, is_writable: bool
+    fresh: LauncherHarness, *, is_writable: bool
 ) -> None:
     if not is_writable:  # not by permissions: root ignores them
         (fresh.toolchain.project / "drivers").touch()
@@ -223,9 +227,11 @@ def test_appium_finds_the_driver_of_the_local_browser(
     )
 
 
-def test_an_incomplete_request_does_not_delay_the_end(stand: Stand, fake: Fake) -> None:
+def test_an_incomplete_request_does_not_delay_the_end(
+    harness: LauncherHarness, fake: Fake
+) -> None:
     async def scenario() -> int | None:
-        async with stand.running(APPIUM, fake) as server:
+        async with harness.running(APPIUM, fake) as server:
             reader, writer = await asyncio.open_unix_connection(server.socket)
             writer.write(b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
@@ -239,9 +245,9 @@ def test_an_incomplete_request_does_not_delay_the_end(stand: Stand, fake: Fake) 
 
 
 def test_insecure_features_are_allowed_by_name(
-    stand: Stand, fake: Fake, tmp_path: Path
+    harness: LauncherHarness, fake: Fake, tmp_path: Path
 ) -> None:
-    talks = stand.of(
+    talks = harness.of(
         tmp_path / "talks",
         "console.log(process.argv.slice(-2).join(' ')); process.exit(1)",
     )

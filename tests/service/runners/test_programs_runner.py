@@ -183,7 +183,7 @@ def test_sessions_run_concurrently_and_close_ends_them_all(
 
 
 @dataclass(frozen=True)
-class Life:
+class EndedSession:
     """One session of Appium: what its programs saw, and what its record told during and after it."""
 
     directory: Path
@@ -195,11 +195,11 @@ class Life:
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Life:
+def ended(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> EndedSession:
     """A session for all tests that only look at it."""
-    directory = tmp_path_factory.mktemp("life")
+    directory = tmp_path_factory.mktemp("ended")
 
-    async def scenario() -> Life:
+    async def scenario() -> EndedSession:
         async with (
             prepared(runner_in(directory, cache_dir)) as runner,
             reaching(runner) as client,
@@ -221,15 +221,19 @@ def life(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Life:
             asked = record.last_activity
             runner.stop("one")
             await eventually(lambda: reported(runner, "one")[-1] == "processes exited")
-        return Life(directory, environs, runner.record("one"), checked, created, asked)
+        return EndedSession(
+            directory, environs, runner.record("one"), checked, created, asked
+        )
 
     return asyncio.run(scenario())
 
 
-def test_programs_see_no_token_and_only_their_own_directories(life: Life) -> None:
-    programs = life.directory / "state/programs"
-    assert life.environs
-    for environ in life.environs:
+def test_programs_see_no_token_and_only_their_own_directories(
+    ended: EndedSession,
+) -> None:
+    programs = ended.directory / "state/programs"
+    assert ended.environs
+    for environ in ended.environs:
         assert not [name for name in environ if "TOKEN" in name]
         assert {environ[name] for name in ("HOME", "TMPDIR")} == {
             f"{programs}/one/home",
@@ -237,25 +241,29 @@ def test_programs_see_no_token_and_only_their_own_directories(life: Life) -> Non
         }
     # The user's files are for nobody else's eyes, and neither is what a session leaves for a while.
     assert programs.stat().st_mode & 0o077 == 0
-    assert not (life.directory / "home").exists()
+    assert not (ended.directory / "home").exists()
 
 
-def test_the_timeline_of_a_session_is_available_after_its_end(life: Life) -> None:
-    first, *others = [entry.text for entry in life.record.entries]
+def test_the_timeline_of_a_session_is_available_after_its_end(
+    ended: EndedSession,
+) -> None:
+    first, *others = [entry.text for entry in ended.record.entries]
     assert first.startswith("device: fake")
     assert others == [
         "controller ready: Appium 3.8.0",
         "stopping processes",
         "processes exited",
     ]
-    assert "listener started on" in life.record.output.text
+    assert "listener started on" in ended.record.output.text
 
 
-def test_commands_count_as_activity_but_status_checks_do_not(life: Life) -> None:
-    assert life.after_status_checks is None
-    assert life.after_a_new_session is not None
-    assert life.after_a_command not in {None, life.after_a_new_session}
-    assert life.record.last_activity is None
+def test_commands_count_as_activity_but_status_checks_do_not(
+    ended: EndedSession,
+) -> None:
+    assert ended.after_status_checks is None
+    assert ended.after_a_new_session is not None
+    assert ended.after_a_command not in {None, ended.after_a_new_session}
+    assert ended.record.last_activity is None
 
 
 def test_an_appium_that_dies_fails_its_session_with_its_last_output(

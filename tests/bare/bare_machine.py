@@ -45,7 +45,7 @@ OFFLINE: Final = {**dict.fromkeys(PROXIES, CLOSED), **DIRECT}
 """Everything but this machine is behind a port on which nothing listens."""
 
 
-class World:
+class BareMachine:
     """Run commands that find a few tools, an empty home and the registries of packages."""
 
     def __init__(self, directory: Path) -> None:
