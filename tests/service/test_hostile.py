@@ -3,17 +3,22 @@
 import hmac
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
-from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import MAX_BODY_BYTES, MAX_TESTING_BODY_BYTES
 from pytest_device.spec import SESSIONS_PATH
-from tests.fakes.local_service import ACCOUNTS, TOKEN, UNKNOWN_ID, data
+from tests.fakes.local_service import (
+    ACCOUNTS,
+    TOKEN,
+    UNKNOWN_ID,
+    InProcessService,
+    data,
+)
 from tests.service.process import PATIENCE_SECONDS, ServiceProcess, config, running
 
 ATTEMPTED_BYTES = 256 * 1024 * 1024
@@ -264,9 +269,11 @@ def test_every_token_is_compared_in_constant_time(
         return constant_time(known, given)
 
     monkeypatch.setattr(hmac, "compare_digest", counting)
-    accounts = Accounts(ACCOUNTS)
-    for token in ("", TOKEN, TOKEN[:-1], "x" * 5000):
-        accounts.caller(token)
+    path = f"{SESSIONS_PATH}/{UNKNOWN_ID}"
+    with closing(InProcessService()) as service:
+        for token in ("", TOKEN, TOKEN[:-1], "x" * 5000):
+            header = {"Authorization": f"Bearer {token}"}
+            service.send("GET", path, token=None, headers=header)
 
     tokens = sum(len(account.tokens) for account in ACCOUNTS)
     assert compared == [(32, 32)] * 4 * tokens
