@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pytest_device.testing import FaultyService
 from tests.faults.processes import described
-from tests.faults.room import Room, patiently, room
 from tests.faults.row import Promise, Record, Row
+from tests.faults.row_environment import RowEnvironment, patiently, row_environment
 
 LINGER_SECONDS: Final = 60.0
 """How long a process may take to exit once it has nothing left to do."""
@@ -21,28 +21,28 @@ BUSY: Final = 3
 
 def run(row: Row, directory: Path, service: FaultyService) -> Record:
     """Trigger the fault; return what happened to the sessions and what the run reported."""
-    with room(directory, row, service) as place:
-        row.arm(place)
-        stuck = _strike(row, place)
+    with row_environment(directory, row, service) as env:
+        row.arm(env)
+        stuck = _strike(row, env)
         limit = BUSY * row.limit
         ended = patiently(
-            lambda: all(one.poll() is not None for one in place.runs), limit
+            lambda: all(one.poll() is not None for one in env.runs), limit
         )
-        left_open = bool(place.alive())  # when the run was over
-        patiently(lambda: _done(row, place), limit if ended else 0)
-        gone = patiently(lambda: not place.processes(), LINGER_SECONDS)
-        output = place.output()
+        left_open = bool(env.alive())  # when the run was over
+        patiently(lambda: _done(row, env), limit if ended else 0)
+        gone = patiently(lambda: not env.processes(), LINGER_SECONDS)
+        output = env.output()
         reported = _reported(row, output).replace(f"{directory}/", "")
-        place.end_faults()  # else they would affect the requests below, too
-        facts = [place.session(session["id"]) for session in place.service.sessions()]
-        status = place.runs[0].returncode
+        env.end_faults()  # else they would affect the requests below, too
+        facts = [env.session(session["id"]) for session in env.service.sessions()]
+        status = env.runs[0].returncode
         problems = [
             *stuck,
             *_complaints(
                 (ended, "the run did not end"),
                 (
                     gone,
-                    f"processes left behind: {[described(process) for process in place.processes()]}",
+                    f"processes left behind: {[described(process) for process in env.processes()]}",
                 ),
                 (
                     len(facts) >= row.sessions,
@@ -60,37 +60,37 @@ def run(row: Row, directory: Path, service: FaultyService) -> Record:
                     not (status == 0 and left_open),
                     "the run succeeded although a session was not stopped yet",
                 ),
-                (place.service.token not in output, "the token is in the output"),
-                (not _holds(place, place.service.token), "the token is on the disk"),
+                (env.service.token not in output, "the token is in the output"),
+                (not _holds(env, env.service.token), "the token is on the disk"),
             ),
-            *_broken_promise(row, place, facts),
+            *_broken_promise(row, env, facts),
         ]
-        stopped = not place.alive()
+        stopped = not env.alive()
         return Record(
-            row.name, stopped, _seconds(place, facts), reported, status, tuple(problems)
+            row.name, stopped, _seconds(env, facts), reported, status, tuple(problems)
         )
 
 
-def _strike(row: Row, place: Room) -> list[str]:
+def _strike(row: Row, env: RowEnvironment) -> list[str]:
     try:
-        row.start(place)
-        row.when(place)
-        row.fault(place)
+        row.start(env)
+        row.when(env)
+        row.fault(env)
     except (TimeoutError, subprocess.TimeoutExpired) as error:
         return [str(error)]
     return []
 
 
-def _done(row: Row, place: Room) -> bool:
+def _done(row: Row, env: RowEnvironment) -> bool:
     if row.promise in {Promise.BOUNDED, Promise.KEPT}:
-        return not place.processes()
-    return not place.alive()
+        return not env.processes()
+    return not env.alive()
 
 
 def _broken_promise(
-    row: Row, place: Room, facts: list[dict[str, Any]]
+    row: Row, env: RowEnvironment, facts: list[dict[str, Any]]
 ) -> Iterator[str]:
-    alive = place.alive()
+    alive = env.alive()
     match row.promise:
         case Promise.NONE:
             yield from _complaints((not facts, f"sessions were created: {facts}"))
@@ -98,8 +98,8 @@ def _broken_promise(
             yield from _complaints(
                 (not alive, f"still running: {[session['name'] for session in alive]}"),
                 (
-                    not _open_entries(place),
-                    f"the ledger still holds {_open_entries(place)}",
+                    not _open_entries(env),
+                    f"the ledger still holds {_open_entries(env)}",
                 ),
             )
         case Promise.KEPT:
@@ -112,11 +112,11 @@ def _broken_promise(
             )
 
 
-def _open_entries(place: Room) -> list[str]:
+def _open_entries(env: RowEnvironment) -> list[str]:
     """Return the ledger entries, without tombstones."""
     return [
         path.name
-        for path in place.ledger()
+        for path in env.ledger()
         if json.loads(path.read_bytes())["state"] != "stopped"
     ]
 
@@ -139,20 +139,20 @@ def _reported(row: Row, output: str) -> str:
     )
 
 
-def _holds(place: Room, secret: str) -> bool:
+def _holds(env: RowEnvironment, secret: str) -> bool:
     return any(
         secret.encode() in path.read_bytes()
-        for path in place.state.rglob("*")
+        for path in env.state.rglob("*")
         if path.is_file()
     )
 
 
-def _seconds(place: Room, facts: list[dict[str, Any]]) -> float | None:
+def _seconds(env: RowEnvironment, facts: list[dict[str, Any]]) -> float | None:
     """Return the seconds from the fault until the last session ended, by the clock of the service."""
-    if not facts or place.alive():
+    if not facts or env.alive():
         return None
     created, ended = _latest(facts, "createdAt", min), _latest(facts, "updatedAt", max)
-    at = place.struck_at or place.network_struck_at() or place.reached_at() or created
+    at = env.struck_at or env.network_struck_at() or env.reached_at() or created
     return max(0.0, ended - at)
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tests.faults.room import Room
+    from tests.faults.row_environment import RowEnvironment
 
 NOBODY: Final = ""
 """For runs that end without output."""
@@ -24,13 +24,13 @@ class Promise(StrEnum):
     NONE = "none was created"
 
 
-def nothing(_room: "Room") -> None:
+def nothing(_env: "RowEnvironment") -> None:
     """Do nothing."""
 
 
-def plainly(room: "Room") -> None:
+def plainly(env: "RowEnvironment") -> None:
     """Start pytest on the row's suite."""
-    room.start()
+    env.start()
 
 
 NONE_KEPT_OR_UNKNOWN: Final = r"(, \d (failed to start|unused))*;"
@@ -42,7 +42,7 @@ def stopped(count: int = 1) -> str:
     return rf"{count} created, {count} stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}"
 
 
-Act = Callable[["Room"], None]
+Act = Callable[["RowEnvironment"], None]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ _HEAD: Final = '''
 import atexit, ctypes, os, pathlib, signal, subprocess, sys, threading, time
 import pytest
 
-ROOM = pathlib.Path(os.environ["FAULT_ROOM"])
+DIRECTORY = pathlib.Path(os.environ["FAULT_DIRECTORY"])
 
 def reached():
     """Report that this process has reached its moment."""
-    (ROOM / f"reached-{os.getpid()}").touch()
+    (DIRECTORY / f"reached-{os.getpid()}").touch()
 
 def hold(seconds=60):
     reached()

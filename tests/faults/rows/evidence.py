@@ -3,11 +3,11 @@
 from typing import Final
 
 from tests.faults.acts import KILL, at_once, in_test, sends, service_fault
-from tests.faults.room import Room
 from tests.faults.row import Act, Row
+from tests.faults.row_environment import RowEnvironment
 from tests.faults.suites import files, suite
 
-_GO: Final = "while not (ROOM / 'go').exists(): time.sleep(0.05)"
+_GO: Final = "while not (DIRECTORY / 'go').exists(): time.sleep(0.05)"
 _FAILS: Final = files(
     f"""
     @pytest.mark.device(platform="android")
@@ -54,18 +54,18 @@ def _controller(effect: str, **options: float) -> Act:
     """Strike the controller of a test that goes on to fail."""
     strike = service_fault("controller", effect, times=None, **options)
 
-    def act(room: Room) -> None:
-        room.strike()
-        strike(room)
-        (room.directory / "go").touch()
+    def act(env: RowEnvironment) -> None:
+        env.strike()
+        strike(env)
+        (env.directory / "go").touch()
 
     return act
 
 
-def _runs_again(room: Room) -> None:
+def _runs_again(env: RowEnvironment) -> None:
     """Run a test that finds the trace of the killed one, once its processes are gone."""
-    room.wait_for(lambda: room.run.poll() is not None, "the killed run to exit")
-    room.again(suite=_MAKES_THE_TRACE)
+    env.wait_for(lambda: env.run.poll() is not None, "the killed run to exit")
+    env.again(suite=_MAKES_THE_TRACE)
 
 
 ROWS: Final = (

@@ -17,14 +17,14 @@ from tests.faults.acts import (
     touches,
     while_booting,
 )
-from tests.faults.room import Room
 from tests.faults.row import NOBODY, Promise, Row
+from tests.faults.row_environment import RowEnvironment
 from tests.faults.suites import HOLDS, PASSES, files, many, suite
 
 _UNTIL_GO: Final = suite(
-    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+    "reached()\nwhile not (DIRECTORY / 'go').exists(): time.sleep(0.05)"
 )
-_NO_PLACE: Final = {"DEVICE_STATE_DIR": "{room}/test_it.py/state"}
+_NO_PLACE: Final = {"DEVICE_STATE_DIR": "{directory}/test_it.py/state"}
 """Below a file: even root can't create a directory there."""
 _FULL: Final = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 _NO_LEDGER: Final = "device no ledger"
@@ -54,7 +54,7 @@ _JUMPING: Final = """
 real = {{name: getattr(time, name) for name in {names}}}
 
 def jumping(name):
-    return lambda: real[name]() + ({seconds} if (ROOM / "go").exists() else 0)
+    return lambda: real[name]() + ({seconds} if (DIRECTORY / "go").exists() else 0)
 
 for name in real: setattr(time, name, jumping(name))
 """
@@ -66,65 +66,65 @@ def _jumping(body: str, seconds: float, names: tuple[str, ...]) -> dict[str, str
     return dict(suite(body, conftest=_JUMPING.format(names=names, seconds=seconds)))
 
 
-def _through_a_pipe(room: Room) -> None:
+def _through_a_pipe(env: RowEnvironment) -> None:
     """Start the run with its output in a pipe, because no file can grow."""
-    with (room.directory / "output-pipe").open("wb") as file:
+    with (env.directory / "output-pipe").open("wb") as file:
         reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file)
-    room.readers.append(reader)
+    env.readers.append(reader)
     assert reader.stdin
     with reader.stdin as pipe:
-        room.start("-s", stdout=pipe)
+        env.start("-s", stdout=pipe)
 
 
-def _fill_disk(room: Room) -> None:
+def _fill_disk(env: RowEnvironment) -> None:
     """Let no file of the reapers grow any more."""
-    room.strike()
-    for reaper in room.wait_reapers():
+    env.strike()
+    for reaper in env.wait_reapers():
         resource.prlimit(reaper.pid, resource.RLIMIT_FSIZE, (0, 0))
 
 
-def _says_so_once(room: Room) -> None:
+def _says_so_once(env: RowEnvironment) -> None:
     """Wait until a test has its session; by then the run has said once that it has no ledger."""
-    room.wait_requests("create", 2)
-    room.wait_for(
-        lambda: room.output().count("later runs cannot stop") == 1,
+    env.wait_requests("create", 2)
+    env.wait_for(
+        lambda: env.output().count("later runs cannot stop") == 1,
         "exactly one warning",
         0,
     )
 
 
-def _remove_state(room: Room) -> None:
-    room.strike()
-    shutil.rmtree(room.state, ignore_errors=True)
+def _remove_state(env: RowEnvironment) -> None:
+    env.strike()
+    shutil.rmtree(env.state, ignore_errors=True)
 
 
-def _state_becomes_a_file(room: Room) -> None:
-    _remove_state(room)
-    room.state.write_text("in the way")
+def _state_becomes_a_file(env: RowEnvironment) -> None:
+    _remove_state(env)
+    env.state.write_text("in the way")
 
 
-def _states(room: Room) -> list[str]:
+def _states(env: RowEnvironment) -> list[str]:
     """Return the state of each session in the ledger; until the create call has responded, it is not live."""
-    return [json.loads(path.read_bytes())["state"] for path in room.ledger()]
+    return [json.loads(path.read_bytes())["state"] for path in env.ledger()]
 
 
-def _swept_after_removal(room: Room) -> None:
+def _swept_after_removal(env: RowEnvironment) -> None:
     """Remove the state directory before a create call, then kill all processes of the run, and run again."""
-    _remove_state(room)
-    (room.directory / "go").touch()
-    room.wait_for(
-        lambda: _states(room) == [Phase.LIVE] * len(_TWICE),
+    _remove_state(env)
+    (env.directory / "go").touch()
+    env.wait_for(
+        lambda: _states(env) == [Phase.LIVE] * len(_TWICE),
         "entries of both sessions in the ledger made anew",
     )
-    room.kill_all()
-    room.again(suite=PASSES)
+    env.kill_all()
+    env.again(suite=PASSES)
 
 
 _FIRST_HOLDS: Final = """
     @pytest.mark.device(platform="android")
     def test_first(device_lease, device_session):
         reached()
-        while not (ROOM / "go").exists(): time.sleep(0.05)
+        while not (DIRECTORY / "go").exists(): time.sleep(0.05)
         with device_lease(platform="ios"):
             hold()
     """
@@ -133,7 +133,7 @@ _SECOND: Final = """
     @pytest.mark.device(platform="android")
     def test_first(device_session):
         reached()
-        while not (ROOM / "go").exists(): time.sleep(0.05)
+        while not (DIRECTORY / "go").exists(): time.sleep(0.05)
 
     @pytest.mark.device(platform="android")
     @pytest.mark.parametrize("n", range(3))
@@ -291,13 +291,13 @@ ROWS: Final = (
     Row(
         "the machine's clock is set forward by a day in a test",
         "The plugin doesn't depend on it.",
-        _jumping("(ROOM / 'go').touch()", 86400, _WALL),
+        _jumping("(DIRECTORY / 'go').touch()", 86400, _WALL),
         status=0,
     ),
     Row(
         "the machine's clock is set back by a day in a test",
         "The plugin doesn't depend on it.",
-        _jumping("(ROOM / 'go').touch()", -86400, _WALL),
+        _jumping("(DIRECTORY / 'go').touch()", -86400, _WALL),
         status=0,
     ),
     Row(
@@ -322,7 +322,7 @@ ROWS: Final = (
     Row(
         "every clock jumps back by an hour in a test",
         "The session is stopped.",
-        _jumping("(ROOM / 'go').touch()", -3600, _ALL),
+        _jumping("(DIRECTORY / 'go').touch()", -3600, _ALL),
         status=0,
     ),
     Row(
@@ -340,7 +340,7 @@ ROWS: Final = (
         settings={
             "DEVICE_STATE_DIR": "",
             "XDG_STATE_HOME": "",
-            "HOME": "{room}/nowhere",
+            "HOME": "{directory}/nowhere",
         },
         status=0,
     ),

@@ -29,7 +29,7 @@ from tests.faults.row import NOBODY, Act, Promise, Row
 from tests.faults.suites import HOLDS, PASSES, suite
 
 _UNTIL_GO: Final = suite(
-    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+    "reached()\nwhile not (DIRECTORY / 'go').exists(): time.sleep(0.05)"
 )
 _LOST: Final = r"0 created, 0 stopped \(confirmed\), 1 unknown"
 

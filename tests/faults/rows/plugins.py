@@ -24,7 +24,7 @@ _CREATES: Final = files(
 )
 _DIES_ONCE: Final = suite(
     """
-    died = ROOM / "died"
+    died = DIRECTORY / "died"
     if not died.exists():
         died.touch()
         hold()
@@ -129,7 +129,7 @@ ROWS: Final = (
         "Each attempt's session is stopped.",
         suite(),
         options=("--reruns=1",),
-        arm=lambda room: room.service.add_fault("boot", "fail"),
+        arm=lambda env: env.service.add_fault("boot", "fail"),
         reported=r"2 stopped \(confirmed\)",
         sessions=2,
         status=0,

@@ -20,26 +20,26 @@ from tests.faults.acts import (
     waits,
 )
 from tests.faults.network import late
-from tests.faults.room import PATIENCE_SECONDS, Room
 from tests.faults.row import NOBODY, Promise, Row
+from tests.faults.row_environment import PATIENCE_SECONDS, RowEnvironment
 from tests.faults.suites import HOLDS, PASSES, many, suite
 
 _UNTIL_GO: Final = suite(
-    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+    "reached()\nwhile not (DIRECTORY / 'go').exists(): time.sleep(0.05)"
 )
 _OFF: Final = {"DEVICE_REAPER": "false"}
 
 
-def _next_run(room: Room) -> None:
-    room.again(suite=PASSES)
+def _next_run(env: RowEnvironment) -> None:
+    env.again(suite=PASSES)
 
 
-def _first_has_ended(room: Room) -> None:
-    room.runs[0].wait(PATIENCE_SECONDS)
+def _first_has_ended(env: RowEnvironment) -> None:
+    env.runs[0].wait(PATIENCE_SECONDS)
 
 
-def _wake(room: Room) -> None:
-    for process in room.reapers():
+def _wake(env: RowEnvironment) -> None:
+    for process in env.reapers():
         process.resume()
 
 
@@ -63,7 +63,7 @@ ROWS: Final = (
     Row(
         "the reaper is killed twice",
         "The same.",
-        many(3, "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"),
+        many(3, "reached()\nwhile not (DIRECTORY / 'go').exists(): time.sleep(0.05)"),
         when=in_test,
         fault=at_once(sends_reapers(KILL), waits(1.0), touches("go")),
         reported=r"3 created, 3 stopped \(confirmed\)",

@@ -12,8 +12,8 @@ from tests.faults.acts import (
     trick,
 )
 from tests.faults.network import never
-from tests.faults.room import PATIENCE_SECONDS, Room
 from tests.faults.row import Act, Promise, Row, stopped
+from tests.faults.row_environment import PATIENCE_SECONDS, RowEnvironment
 from tests.faults.suites import PASSES, files, many, suite
 
 _LOST: Final = "1 unknown"
@@ -34,18 +34,18 @@ _APPIUM: Final = files(
     """
 )
 _UNTIL_GO: Final = suite(
-    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+    "reached()\nwhile not (DIRECTORY / 'go').exists(): time.sleep(0.05)"
 )
 
 
 def _happens(what: str) -> Act:
     """Make the service end or fail the session."""
-    return lambda room: room.happen(room.service.sessions()[0]["id"], what)
+    return lambda env: env.happen(env.service.sessions()[0]["id"], what)
 
 
-def _faults_end_after_the_run(room: Room) -> None:
-    room.run.wait(PATIENCE_SECONDS)
-    room.end_faults()
+def _faults_end_after_the_run(env: RowEnvironment) -> None:
+    env.run.wait(PATIENCE_SECONDS)
+    env.end_faults()
 
 
 ROWS: Final = (

@@ -303,8 +303,8 @@ ROWS: Final = (
         _three("pass"),
         settings=_AGAIN,
         arm=_FAILS_TO_BOOT_ONCE,
-        when=lambda room: room.wait_for(
-            lambda: len(room.service.sessions()) == 2, "a second session"
+        when=lambda env: env.wait_for(
+            lambda: len(env.service.sessions()) == 2, "a second session"
         ),
         fault=sends(INT),
         reported=stopped(2),
@@ -317,8 +317,8 @@ ROWS: Final = (
         _three("pass"),
         settings=_AGAIN,
         arm=_FAILS_TO_BOOT_ONCE,
-        when=lambda room: room.wait_for(
-            lambda: len(room.service.sessions()) == 2, "a second session"
+        when=lambda env: env.wait_for(
+            lambda: len(env.service.sessions()) == 2, "a second session"
         ),
         fault=sends(KILL),
         reported=NOBODY,

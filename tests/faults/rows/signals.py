@@ -19,44 +19,44 @@ from tests.faults.acts import (
     slow,
     touches,
 )
-from tests.faults.room import LEAN, Room
 from tests.faults.row import NOBODY, Row
+from tests.faults.row_environment import LEAN, RowEnvironment
 from tests.faults.suites import HOLDS, suite
 
 _LOGIN: Final = "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 """Makes the terminal on standard input the controlling terminal."""
-_WAITS: Final = "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+_WAITS: Final = "reached()\nwhile not (DIRECTORY / 'go').exists(): time.sleep(0.05)"
 _PYTEST: Final = ("-m", "pytest", *LEAN)
 
 
-def _on_a_terminal(room: Room) -> None:
+def _on_a_terminal(env: RowEnvironment) -> None:
     """Start the run on its own terminal and close it during a test."""
-    room.write_suite()
+    env.write_suite()
     ours, theirs = os.openpty()
     try:
-        room.launch(
+        env.launch(
             [sys.executable, "-c", _LOGIN, *_PYTEST], stdin=theirs, process_group=None
         )
         os.close(theirs)
-        room.wait_reached()
+        env.wait_reached()
     finally:
-        room.strike()
+        env.strike()
         os.close(ours)
 
 
-def _into_a_pipe(room: Room) -> None:
+def _into_a_pipe(env: RowEnvironment) -> None:
     """Start the run with a pipe whose reader exits during a test."""
-    run = room.start("-v", stdout=subprocess.PIPE)
+    run = env.start("-v", stdout=subprocess.PIPE)
     assert run.stdout
     with run.stdout:
-        room.wait_reached()
-    room.strike()
-    touches("go")(room)
+        env.wait_reached()
+    env.strike()
+    touches("go")(env)
 
 
-def _under_a_shell(room: Room) -> None:
-    room.write_suite()
-    room.launch(["bash", "-c", f"{sys.executable} {' '.join(_PYTEST)}; echo and so on"])
+def _under_a_shell(env: RowEnvironment) -> None:
+    env.write_suite()
+    env.launch(["bash", "-c", f"{sys.executable} {' '.join(_PYTEST)}; echo and so on"])
 
 
 _WAITS_AT_THE_END: Final = """
@@ -76,27 +76,27 @@ _FAILS_AT_THE_END: Final = """
     """
 
 
-def _as_a_program(room: Room) -> None:
+def _as_a_program(env: RowEnvironment) -> None:
     """Start pytest by its interpreter: the system shows a fork with the environment variables of the first process."""
-    room.start(executable=sys.executable)
+    env.start(executable=sys.executable)
 
 
-def _kill_the_job(room: Room) -> None:
-    room.strike()
-    for process in room.processes():
-        if processes.has_variable(process, "FAULT_ROOM"):
+def _kill_the_job(env: RowEnvironment) -> None:
+    env.strike()
+    for process in env.processes():
+        if processes.has_variable(process, "FAULT_DIRECTORY"):
             process.kill()
 
 
-def _killed_into_a_pipe(room: Room) -> None:
+def _killed_into_a_pipe(env: RowEnvironment) -> None:
     """Kill a run while its stop can't be sent, and check that its output ends with it."""
-    run = room.start(stdout=subprocess.PIPE)
+    run = env.start(stdout=subprocess.PIPE)
     assert run.stdout
     with run.stdout as output:
         os.set_blocking(output.fileno(), False)  # it takes no keywords
-        room.wait_reached()
-        room.send(KILL)
-        room.wait_for(lambda: _has_ended(output.fileno()), "the end of the output", 2.0)
+        env.wait_reached()
+        env.send(KILL)
+        env.wait_for(lambda: _has_ended(output.fileno()), "the end of the output", 2.0)
 
 
 def _has_ended(pipe: int) -> bool:
@@ -116,7 +116,7 @@ ROWS: Final = (
         start=_under_a_shell,
         when=in_test,
         # The shell may have ended.
-        fault=at_once(sends(TERM), lambda room: room.send_group(KILL)),
+        fault=at_once(sends(TERM), lambda env: env.send_group(KILL)),
         reported=NOBODY,
     ),
     Row(

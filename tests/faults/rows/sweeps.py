@@ -24,13 +24,13 @@ from tests.faults.acts import (
     waits,
 )
 from tests.faults.network import late
-from tests.faults.room import PATIENCE_SECONDS, Room
 from tests.faults.row import NOBODY, NONE_KEPT_OR_UNKNOWN, Promise, Row
+from tests.faults.row_environment import PATIENCE_SECONDS, RowEnvironment
 from tests.faults.suites import HOLDS, PASSES, files, many, suite
 
 _SWEPT: Final = "stopped 1 session"
 _UNTIL_GO: Final = suite(
-    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+    "reached()\nwhile not (DIRECTORY / 'go').exists(): time.sleep(0.05)"
 )
 _FAILS: Final = suite("assert False, 'the app is broken'")
 _ONLY_SWEEPS: Final = files("def test_it(device_client): pass")
@@ -53,133 +53,131 @@ _WAITED_SECONDS: Final = 5
 _KEEPS: Final = {"DEVICE_KEEP_ON_FAILURE": "true"}
 
 
-def _kill_all(room: Room) -> None:
-    room.kill_all()
+def _kill_all(env: RowEnvironment) -> None:
+    env.kill_all()
 
 
-def _next_run(room: Room) -> None:
-    room.again(suite=PASSES)
+def _next_run(env: RowEnvironment) -> None:
+    env.again(suite=PASSES)
 
 
-def _with_wrong_token(room: Room) -> None:
-    room.again(suite=PASSES, DEVICE_TOKEN="not-the-one")
+def _with_wrong_token(env: RowEnvironment) -> None:
+    env.again(suite=PASSES, DEVICE_TOKEN="not-the-one")
 
 
-def _with_rotated_token(room: Room) -> None:
+def _with_rotated_token(env: RowEnvironment) -> None:
     """Run as a CI job does whose access token is valid for that job only."""
-    room.service.add_token("rotated")
-    room.again(suite=PASSES, DEVICE_TOKEN="rotated")
+    env.service.add_token("rotated")
+    env.again(suite=PASSES, DEVICE_TOKEN="rotated")
 
 
-def _stop_with_rotated_token(room: Room) -> None:
-    room.service.add_token("rotated")
-    room.command("stop", DEVICE_TOKEN="rotated")
+def _stop_with_rotated_token(env: RowEnvironment) -> None:
+    env.service.add_token("rotated")
+    env.command("stop", DEVICE_TOKEN="rotated")
 
 
-def _with_a_strangers_token(room: Room) -> None:
+def _with_a_strangers_token(env: RowEnvironment) -> None:
     """Run with a token of another account, which the service accepts but which may stop nothing here."""
-    room.service.add_token("theirs", is_foreign=True)
-    room.again(suite=_ONLY_SWEEPS, DEVICE_TOKEN="theirs")
-    room.wait_for(lambda: room.run.returncode == 0, "a run that succeeds", 0)
+    env.service.add_token("theirs", is_foreign=True)
+    env.again(suite=_ONLY_SWEEPS, DEVICE_TOKEN="theirs")
+    env.wait_for(lambda: env.run.returncode == 0, "a run that succeeds", 0)
 
 
-def _stop_with_a_strangers_token(room: Room) -> None:
-    room.service.add_token("theirs", is_foreign=True)
-    room.command("stop", DEVICE_TOKEN="theirs")
+def _stop_with_a_strangers_token(env: RowEnvironment) -> None:
+    env.service.add_token("theirs", is_foreign=True)
+    env.command("stop", DEVICE_TOKEN="theirs")
 
 
-def _tried_once(room: Room) -> None:
-    room.wait_for(lambda: room.count("stop") == 1, "exactly one stop call", 0)
+def _tried_once(env: RowEnvironment) -> None:
+    env.wait_for(lambda: env.count("stop") == 1, "exactly one stop call", 0)
 
 
-def _names_it(room: Room) -> None:
+def _names_it(env: RowEnvironment) -> None:
     named = re.compile(
         "that another access token created.*pytest-device stop [0-9a-f-]{36}"
     )
-    room.wait_for(
-        lambda: named.search(room.output()) is not None,
+    env.wait_for(
+        lambda: named.search(env.output()) is not None,
         "the session's name and the command",
         0,
     )
 
 
-def _names_the_command(room: Room) -> None:
+def _names_the_command(env: RowEnvironment) -> None:
     named = re.compile(
         "another access token created it.*pytest-device stop [0-9a-f-]{36}"
     )
-    room.wait_for(
-        lambda: named.search(room.output()) is not None,
+    env.wait_for(
+        lambda: named.search(env.output()) is not None,
         "the session's name and the command",
         0,
     )
 
 
-def _at_another_address(room: Room) -> None:
+def _at_another_address(env: RowEnvironment) -> None:
     """Run with another URL of the same service, which makes it a different service for the plugin."""
-    room.again(
-        suite=PASSES, DEVICE_URL=room.service.url.replace("127.0.0.1", "localhost")
+    env.again(
+        suite=PASSES, DEVICE_URL=env.service.url.replace("127.0.0.1", "localhost")
     )
 
 
-def _lose_state(room: Room) -> None:
-    shutil.rmtree(room.state)
+def _lose_state(env: RowEnvironment) -> None:
+    shutil.rmtree(env.state)
 
 
-def _damage_ledger(room: Room) -> None:
-    room.wait_for(lambda: len(room.ledger()) == 1, "one entry", 0)
-    room.ledger()[0].write_text('{"half": ')
+def _damage_ledger(env: RowEnvironment) -> None:
+    env.wait_for(lambda: len(env.ledger()) == 1, "one entry", 0)
+    env.ledger()[0].write_text('{"half": ')
 
 
-def _mine_still_runs(room: Room) -> None:
-    room.wait_for(
-        lambda: len(room.alive()) == 1, "the session of the run that lives", 0
-    )
+def _mine_still_runs(env: RowEnvironment) -> None:
+    env.wait_for(lambda: len(env.alive()) == 1, "the session of the run that lives", 0)
 
 
-def _end_first_run(room: Room) -> None:
-    room.runs[0].send_signal(TERM)
+def _end_first_run(env: RowEnvironment) -> None:
+    env.runs[0].send_signal(TERM)
 
 
-def _wake_first_run(room: Room) -> None:
-    room.runs[0].send_signal(CONT)
+def _wake_first_run(env: RowEnvironment) -> None:
+    env.runs[0].send_signal(CONT)
 
 
-def _first_has_ended(room: Room) -> None:
-    room.runs[0].wait(PATIENCE_SECONDS)
+def _first_has_ended(env: RowEnvironment) -> None:
+    env.runs[0].wait(PATIENCE_SECONDS)
 
 
-def _another_run_beside(room: Room) -> None:
-    room.start(suite=_UNTIL_GO)
-    room.wait_reached(2)
-    touches("go")(room)
+def _another_run_beside(env: RowEnvironment) -> None:
+    env.start(suite=_UNTIL_GO)
+    env.wait_reached(2)
+    touches("go")(env)
 
 
-def _another_run_asks_for_a_slot(room: Room) -> None:
+def _another_run_asks_for_a_slot(env: RowEnvironment) -> None:
     waits_for_it = f"waited {_WAITED_SECONDS} s for 1 of 1 sessions"
-    room.start(suite=PASSES)
-    room.wait_for(
-        lambda: waits_for_it in room.output() or len(room.service.sessions()) > 1,
+    env.start(suite=PASSES)
+    env.wait_for(
+        lambda: waits_for_it in env.output() or len(env.service.sessions()) > 1,
         "a run that waits for a slot or has one",
     )
 
 
-def _end_first_run_while_it_has_the_only_session(room: Room) -> None:
-    count = len(room.service.sessions())
-    touches("go")(room)
-    room.wait_for(lambda: count == 1, f"1 session, not {count}", 0)
+def _end_first_run_while_it_has_the_only_session(env: RowEnvironment) -> None:
+    count = len(env.service.sessions())
+    touches("go")(env)
+    env.wait_for(lambda: count == 1, f"1 session, not {count}", 0)
 
 
-def _another_run_is_refused(room: Room) -> None:
-    room.start(suite=PASSES)
-    room.wait_for(
-        lambda: "--device-max-sessions cannot be enforced" in room.output(),
+def _another_run_is_refused(env: RowEnvironment) -> None:
+    env.start(suite=PASSES)
+    env.wait_for(
+        lambda: "--device-max-sessions cannot be enforced" in env.output(),
         "a run that is refused",
     )
 
 
-def _four_runs_beside(room: Room) -> None:
+def _four_runs_beside(env: RowEnvironment) -> None:
     for _ in range(4):
-        room.start(suite=many(3, "time.sleep(0.1)"))
+        env.start(suite=many(3, "time.sleep(0.1)"))
 
 
 ROWS: Final = (
@@ -342,7 +340,7 @@ ROWS: Final = (
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
-        fault=at_once(_kill_all, lambda room: room.command("stop")),
+        fault=at_once(_kill_all, lambda env: env.command("stop")),
         reported="stopped",
     ),
     Row(
@@ -380,7 +378,7 @@ ROWS: Final = (
         redis=True,
         when=in_test,
         fault=at_once(
-            lambda room: room.empty_redis(),
+            lambda env: env.empty_redis(),
             _another_run_asks_for_a_slot,
             # Until the server gives slots again: the session is safe then only if its run has renewed its own.
             waits(SETTLE_SECONDS - _WAITED_SECONDS + 2),
@@ -398,7 +396,7 @@ ROWS: Final = (
         redis=True,
         when=in_test,
         fault=at_once(
-            lambda room: room.kill_redis(), _another_run_is_refused, touches("go")
+            lambda env: env.kill_redis(), _another_run_is_refused, touches("go")
         ),
         reported="cannot be enforced: the Redis server of DEVICE_SLOTS_URL does not respond",
         status=0,
@@ -411,7 +409,7 @@ ROWS: Final = (
         redis=True,
         when=in_test,
         fault=at_once(
-            lambda room: room.fill_redis(), _another_run_is_refused, touches("go")
+            lambda env: env.fill_redis(), _another_run_is_refused, touches("go")
         ),
         reported="cannot be enforced: the Redis server of DEVICE_SLOTS_URL has no memory left",
         status=0,
@@ -465,7 +463,7 @@ ROWS: Final = (
         "Stopped on request.",
         _FAILS,
         settings=_KEEPS,
-        fault=at_once(_first_has_ended, lambda room: room.command("stop")),
+        fault=at_once(_first_has_ended, lambda env: env.command("stop")),
         reported="stopped",
         status=1,
     ),

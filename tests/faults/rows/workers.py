@@ -30,7 +30,7 @@ _ONE: Final = ("-n1",)
 _TWO: Final = ("-n2",)
 _HOLD_TWO: Final = many(2, "hold()")
 _DIES_ONCE: Final = """
-died = ROOM / "died"
+died = DIRECTORY / "died"
 if not died.exists():
     died.touch()
     reached()
@@ -82,7 +82,7 @@ ROWS: Final = (
         network=True,
         arm=trick("create", late(SLOW_SECONDS)),
         when=network_strikes,
-        fault=lambda room: room.send_to(room.worker(), KILL),
+        fault=lambda env: env.send_to(env.worker(), KILL),
         reported="crashed",
         status=1,
     ),

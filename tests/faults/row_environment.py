@@ -55,7 +55,7 @@ _SETTINGS: Final = {
 _OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "COV_", "TOX_", "XDG_STATE_HOME")
 
 
-class Room:
+class RowEnvironment:
     """The environment of one row; its ``arm``, ``start``, ``when`` and ``fault`` use the public methods."""
 
     def __init__(
@@ -120,10 +120,10 @@ class Room:
             "DEVICE_TOKEN": self.service.token,
             "DEVICE_APP_ID": self.service.app_id,
             "DEVICE_STATE_DIR": str(self.state),
-            "FAULT_ROOM": str(self.directory),
+            "FAULT_DIRECTORY": str(self.directory),
             "PYTEST_DEBUG_TEMPROOT": str(self.directory),  # a run removes what earlier ones left there
             **({"DEVICE_SLOTS_URL": self._slots.url} if self._slots else {}),
-            **{name: value.format(room=self.directory) for name, value in self._row.settings.items()},
+            **{name: value.format(directory=self.directory) for name, value in self._row.settings.items()},
         }  # fmt: skip
 
     @property
@@ -364,7 +364,9 @@ def patiently(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 @contextmanager
-def room(directory: Path, row: Row, service: FaultyService) -> Generator[Room]:
+def row_environment(
+    directory: Path, row: Row, service: FaultyService
+) -> Generator[RowEnvironment]:
     """Create the environment of a row around a service, and clean it up."""
     processes.adopt_orphans()
     forking.ready()  # before the row, to which it does not belong
@@ -372,7 +374,7 @@ def room(directory: Path, row: Row, service: FaultyService) -> Generator[Room]:
     with ExitStack() as stack:
         between = stack.enter_context(network(service.url)) if row.network else None
         slots = stack.enter_context(_redis(directory, service)) if row.redis else None
-        built = Room(directory, row, service, between, slots)
+        built = RowEnvironment(directory, row, service, between, slots)
         stack.callback(built.close)
         yield built
 
