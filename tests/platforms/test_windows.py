@@ -149,7 +149,7 @@ def test_a_failure_names_the_command_that_opens_its_trace_for_the_users_shell(
 ) -> None:
     suite.write("test_it.py", PASSES.replace("device_session.id", "not device_session"))
 
-    run = suite.pytest("--device-artifacts=the traces", **shell)
+    run = suite.pytest("--device-artifacts-dir=the traces", **shell)
 
     assert run.status == 1, run.output
     (line,) = [line for line in run.output.splitlines() if line.startswith("open it: ")]
