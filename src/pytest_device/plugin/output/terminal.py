@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -471,7 +471,11 @@ def _escape_unencodable(config: pytest.Config) -> None:
     """
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     stream = getattr(getattr(reporter, "_tw", None), "_file", None)
-    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+    if not isinstance(stream, io.TextIOWrapper) or stream.errors != "strict":
+        return
+
+    # It flushes first. What fails there, such as a pipe without a reader, fails again where output is written.
+    with suppress(OSError):
         stream.reconfigure(errors="backslashreplace")
 
 
