@@ -64,8 +64,8 @@ def make_redirect_uri(
         url = _web_url(uri_options, current_url)
     elif environment == "store_client":
         scheme = profile_of(vendor).client_scheme
-        host_uri = host_uri or app_config.get("hostUri") or ""
-        url = _app_url(uri_options, scheme, host_uri)
+        host = host_uri or app_config.get("hostUri") or ""
+        url = _app_url(uri_options, scheme, host)
     elif uri_options.native:
         return uri_options.native
     else:

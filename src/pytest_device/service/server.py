@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -230,7 +230,7 @@ def _signals(end: Callable[[], None]) -> Generator[None]:
     def handler(_number: int, _frame: FrameType | None) -> None:
         end()
 
-    previous_handlers = {}
+    previous_handlers = dict[int, Any]()
     for name in SYSTEM.signals:
         number = getattr(signal, name)
         previous = signal.getsignal(number)

@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_device.app.document import Document, Json, at, object_at, text_at
 from pytest_device.app.files import open_file
@@ -182,6 +182,6 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
     return ExportedFile(path, path.name, suffix, sha256.digest(), md5.hexdigest())
 
 
-def _new_md5() -> "hashlib._Hash":
+def _new_md5() -> Any:
     """Return a new MD5, also on systems that forbid it for security: here it is only a name."""
     return hashlib.md5(usedforsecurity=False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from pytest_device.app.document import Object, at, text_at
 from pytest_device.app.keys import typed_config
@@ -66,8 +66,11 @@ class UpdateSettings(Updates):
         sdk = sdk or _major(app_config) or NEWEST_SDK
         updates = typed_config({"updates": section}, sdk).updates
         _check_headers(updates.request_headers)
-        values = {field.name: getattr(updates, field.name) for field in fields(updates)}
-        settings = cls(**values | {"url": url})
+        values: dict[str, Any] = {
+            field.name: getattr(updates, field.name) for field in fields(updates)
+        }
+        values["url"] = url
+        settings = cls(**values)
 
         if not settings.enabled:
             return settings.without(DisabledReason.CONFIGURATION)

@@ -225,7 +225,7 @@ def _checked(name: str, attribute: str, value: object) -> object:
 
     if attribute == "created_at":
         try:
-            return moment_of(value)
+            return moment_of(cast("Any", value))
         except ValueError:
             raise UpdateError("createdAt must be a date", code="malformed") from None
 

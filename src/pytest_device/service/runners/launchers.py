@@ -292,7 +292,10 @@ def _agent_device_environ(
 ) -> dict[str, str]:
     """Return the environment: real devices need the user's home directory, a browser does not."""
     is_browser = device.tools.debugging_port is not None
-    browser_environ = _agent_browser(context, device, state) if is_browser else {}
+    browser_environ: Mapping[str, str] = {}
+    if is_browser:
+        browser_environ = _agent_browser(context, device, state)
+
     return context.environment(
         context.workspace.subdir("home") if is_browser else context.home,
         AGENT_DEVICE_STATE_DIR=state,

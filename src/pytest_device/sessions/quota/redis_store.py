@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from platform import node
 from random import SystemRandom
 from time import monotonic, sleep
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import redis
@@ -415,7 +415,8 @@ class RedisStore:
         A server without a maximum of memory never evicts.
         """
         try:
-            memory: Any = self._client.info("memory")
+            # Its stub has no type for the names of sections.
+            memory: Any = cast("Any", self._client).info("memory")
         except RedisError:
             return None  # INFO is optional: slots work without it
 
