@@ -281,13 +281,12 @@ def moment_of(timestamp: float) -> datetime:
 
 def _fields(trigger: object) -> Mapping[str, Any]:
     """Return the fields of a trigger. Raises TriggerError for anything else."""
-    fields: Mapping[str, Any] = {}
-    if isinstance(trigger, Mapping):
-        fields = cast("Mapping[str, Any]", trigger)
-
+    fields: Mapping[str, Any] = (
+        cast("Mapping[str, Any]", trigger) if isinstance(trigger, Mapping) else {}
+    )
     if "type" not in fields and "channelId" not in fields:
         raise TriggerError(
-            f"the trigger {_brief(trigger)} must be an object with 'type' or 'channelId', or None"
+            f"the trigger {_brief(cast('Any', trigger))} must be an object with 'type' or 'channelId', or None"
         )
 
     return fields
