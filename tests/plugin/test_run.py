@@ -790,20 +790,30 @@ def test_a_signal_after_the_last_test_loses_no_report(
     assert "= 1 failed in " in output
 
 
+def _run_with_a_session_that_is_not_stopped(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    *options: str,
+) -> subprocess.Popen[str]:
+    """Start a run that at its end waits for a stop that the service refuses, for five minutes at the most."""
+    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "300")
+    service.add_fault("stop", "reply", status=400, body="{}", times=None)
+    pytester.makepyfile(ONE)
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "pytest", *options],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 def test_a_signal_skips_the_wait_for_unfinished_stops(
     pytester: pytest.Pytester,
     service: FaultyService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "300")
-    service.add_fault("stop", "reply", status=400, body="{}", times=None)
-    pytester.makepyfile(ONE)
-    run = subprocess.Popen(
-        [sys.executable, "-u", "-m", "pytest"],
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    run = _run_with_a_session_that_is_not_stopped(pytester, service, monkeypatch)
     assert run.stdout
 
     assert any("waiting up to 300 s for 1 session" in line for line in run.stdout)
@@ -821,14 +831,8 @@ def test_without_a_reaper_a_signal_skips_no_stop(
     service: FaultyService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "300")
-    service.add_fault("stop", "reply", status=400, body="{}", times=None)
-    pytester.makepyfile(ONE)
-    run = subprocess.Popen(
-        [sys.executable, "-u", "-m", "pytest", "--device-no-reaper"],
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        text=True,
+    run = _run_with_a_session_that_is_not_stopped(
+        pytester, service, monkeypatch, "--device-no-reaper"
     )
     assert run.stdout
 

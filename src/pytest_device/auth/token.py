@@ -21,6 +21,7 @@ from pytest_device.auth.config import (
 from pytest_device.auth.http import (
     ACCEPT_JSON,
     FORM_TYPE,
+    SERVER_ERRORS,
     Reply,
     seconds_of,
     send,
@@ -50,7 +51,6 @@ __tracebackhide__ = hides_frames
 MARGIN_SECONDS: Final = -600
 """Margin that makes a token stale ten minutes before it expires, so that work in progress can finish with it."""
 
-_SERVER_ERRORS: Final = 500
 _KEPT: Final = ("refresh_token", "scope", "state", "id_token", "expires_in")
 """Values of a token that a refresh keeps if the provider omits them."""
 _TEXTS: Final = (
@@ -394,7 +394,7 @@ def _tokens(reply: Reply) -> TokenResponse:
     try:
         response = reply.json()
     except UnexpectedReplyError:
-        if reply.status < _SERVER_ERRORS:
+        if reply.status < SERVER_ERRORS:
             raise
         response = {}
 
@@ -404,7 +404,7 @@ def _tokens(reply: Reply) -> TokenResponse:
             if value is not None:
                 params[name] = value if isinstance(value, str) else json.dumps(value)
         raise TokenError(params)
-    if reply.status >= _SERVER_ERRORS:
+    if reply.status >= SERVER_ERRORS:
         raise TokenError(
             {
                 "error": "server_error",

@@ -15,7 +15,12 @@ from math import inf
 from typing import Final, Generic, TypeVar
 
 from pytest_device.scheduling import decisions
-from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, Families
+from pytest_device.scheduling.estimates import (
+    WEIGHED_UNITS,
+    Estimates,
+    Families,
+    no_families,
+)
 from pytest_device.scheduling.run_state import RunState
 from pytest_device.scheduling.work import (
     Assignment,
@@ -49,7 +54,7 @@ class Dispatcher(Generic[W]):
         seconds: Sequence[float | None],
         boots: MutableSequence[float | None],
         limits: Limits,
-        families: Families = lambda _test: (),
+        families: Families = no_families,
     ) -> None:
         self.estimates = Estimates(seconds, boots, families)
         self._workers: dict[W, WorkerState] = {}

@@ -32,6 +32,11 @@ Families = Callable[[int], Sequence[Family]]
 """Returns the families of a test, the largest first."""
 
 
+def no_families(_test: int) -> Sequence[Family]:
+    """Return no families: each unknown test is estimated from all others."""
+    return ()
+
+
 class Estimates:
     """``seconds`` are the known durations of tests, ``boots`` the boot times by model; None for unknown ones.
 
@@ -43,7 +48,7 @@ class Estimates:
         self,
         seconds: Sequence[float | None],
         boots: MutableSequence[float | None],
-        families: Families = lambda _test: (),
+        families: Families = no_families,
     ) -> None:
         self._seconds, self._boots = list(seconds), boots
         self._families = families

@@ -9,6 +9,7 @@ from typing import Final, Self, TypeAlias
 
 from pytest_device.auth.config import DiscoveryDocument
 from pytest_device.auth.discovery import fetch_discovery
+from pytest_device.auth.http import SERVER_ERRORS
 from pytest_device.auth.provider.model import Client, User
 from pytest_device.auth.provider.sign_in import is_fresh
 from pytest_device.auth.request import AuthRequest
@@ -40,7 +41,6 @@ _ATTEMPTS: Final = 2
 """Sign-ins of one user to try if the provider fails; after a refusal, more could lock the account."""
 _TEMPORARY: Final = frozenset(("server_error", "temporarily_unavailable"))
 _TOO_MANY_REQUESTS: Final = 429
-_SERVER_ERRORS: Final = 500
 
 
 class ExternalProvider:
@@ -215,7 +215,7 @@ class ExternalProvider:
         except UnexpectedReplyError as error:
             if (
                 error.status == _TOO_MANY_REQUESTS
-                or (error.status or 0) >= _SERVER_ERRORS
+                or (error.status or 0) >= SERVER_ERRORS
             ):
                 raise
             raise ConfigError(

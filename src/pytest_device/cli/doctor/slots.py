@@ -5,7 +5,7 @@ from typing import Final
 
 from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.provider.backend import shared_slots
+from pytest_device.plugin.provider.backend import shared_slots, shares_slots
 from pytest_device.sessions.breaker import Permits
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.settings import Settings
@@ -15,7 +15,7 @@ _NAME: Final = "slots"
 
 def check_slots(settings: Settings) -> Iterator[Finding]:
     """Yield a finding on whether the server of ``slots_url`` can keep slots; none if a run would not use it."""
-    if not settings.url or None in (settings.slots_url, settings.max_sessions):
+    if not settings.url or not shares_slots(settings):
         return
 
     source = settings.source("slots_url")

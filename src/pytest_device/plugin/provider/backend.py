@@ -277,7 +277,7 @@ class RemoteBackend(_Backend):
         )
         """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
         its disk."""
-        if worker is None and self._shares_slots():
+        if worker is None and shares_slots(self._settings):
             # A worker checks it with its first test, which can report an error.
             self._store(Permits()).check()
 
@@ -315,12 +315,9 @@ class RemoteBackend(_Backend):
         return self._owner
 
     def _shared_store(self, permits: Permits) -> Store | None:
-        if not self._shares_slots():
+        if not shares_slots(self._settings):
             return None
         return _OnFirstUse(partial(self._store, permits))
-
-    def _shares_slots(self) -> bool:
-        return None not in (self._settings.slots_url, self._settings.max_sessions)
 
     def _store(self, permits: Permits) -> "RedisStore":
         return shared_slots(self._settings, self.service.url, self._reporter, permits)
@@ -354,6 +351,11 @@ class RemoteBackend(_Backend):
         ``is_skipped`` returns whether to stop waiting for them.
         """
         return self._owner.close(timeout_seconds, is_skipped)
+
+
+def shares_slots(settings: Settings) -> bool:
+    """Return whether a run shares its limit of sessions with other machines."""
+    return settings.slots_url is not None and settings.max_sessions is not None
 
 
 def shared_slots(
