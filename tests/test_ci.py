@@ -90,7 +90,6 @@ def test_ci_runs_the_readmes_second_command_without_the_programs_that_are_instal
 
 
 def test_the_last_line_of_the_script_is_the_readmes_second_command() -> None:
-    examples, tests = commands_of_readme("python3 -m venv")
+    _, tests = commands_of_readme("python3 -m venv")
 
     assert (ROOT / ".ci/run").read_text().splitlines()[-1] == tests
-    assert examples == f"{tests.removesuffix(' -p auto')} -e examples"

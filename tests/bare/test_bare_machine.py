@@ -14,7 +14,7 @@ from tests.bare.blocks import ROOT, commands_of_readme
 pytestmark = pytest.mark.timeout(1500)
 EXAMPLES = commands_of_readme("python3 -m venv")[0]
 AGAIN = EXAMPLES.rpartition(" && ")[2]
-"""The part that is left to do a second time: Python's own tools have set up tox."""
+"""The part that is left to do a second time."""
 WITHOUT_APPIUM = ("test_agent_device", "test_argent", "test_preview")
 """With the suite of init, which starts Appium, they start every program that the first run installed."""
 
@@ -51,7 +51,7 @@ def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network
 ) -> None:
     assert_all_passed(
         machine.run(
-            f"{AGAIN} -- -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False
+            f"{AGAIN} -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False
         )
     )
 
@@ -59,7 +59,7 @@ def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network
 def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_network(
     machine: BareMachine, clone: Path
 ) -> None:
-    programs = clone / ".tox" / "examples" / "bin"
+    programs = clone / ".venv" / "bin"
     suite = machine.directory / "suite"
 
     machine.run(
