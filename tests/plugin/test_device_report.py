@@ -412,6 +412,43 @@ def test_files_of_others_in_the_directory_stay(
     assert len(service.sessions()) == 2
 
 
+ENDS_BADLY = """
+import pytest
+
+@pytest.fixture
+def account():
+    yield
+    raise RuntimeError("the account cannot be removed")
+
+@pytest.mark.device(platform="android")
+def test_skips_itself(device_session, account): pytest.skip("no camera")
+
+def test_fails_as_expected(account): pytest.xfail("a known error")
+"""
+
+
+@pytest.mark.usefixtures("service")
+def test_a_test_that_skips_itself_and_fails_in_its_teardown_is_an_error_in_each_report(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = pytester.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    pytester.makepyfile(test_it=ENDS_BADLY)
+
+    result = pytester.runpytest("--device-ci=github")
+
+    result.assert_outcomes(errors=2, skipped=1, xfailed=1)
+    directory = pytester.path / "device-report"
+    data = json.loads((directory / "device-run.json").read_text())
+    assert [test["outcome"] for test in data["tests"]] == ["error", "error"]
+    (blob,) = blobs(directory)
+    assert [end[1:] for end in results(blob).values()] == [("failed", "passed")] * 2
+    assert summary.read_text().startswith("### Device tests: 2 errors\n")
+    result.stdout.fnmatch_lines(
+        ["::error *test_skips_itself::*the account cannot be removed*"]
+    )
+
+
 STEPS = """
 import pytest
 from pytest_device import device_step

@@ -8,7 +8,8 @@ from pytest_device.escape import escaped
 from pytest_device.figures import counted
 from pytest_device.report.attempts import Location
 from pytest_device.report.lines import Incident, group_incidents
-from pytest_device.report.test_result import FAILED, TestResult
+from pytest_device.report.phase import FAILED
+from pytest_device.report.test_result import TestResult
 from pytest_device.verdict import Verdict
 
 MAX_ANNOTATIONS: Final = 10
@@ -52,12 +53,12 @@ def annotations(
     A failure of the infrastructure is a warning: an error in the diff would ask for a change of that line.
     """
     errors = [
-        Annotation("error", result.test, _described(result), result.place)
+        Annotation("error", result.test, _described(result), result.location)
         for result in results
         if result.outcome in FAILED and not result.verdict
     ]
 
-    places = {result.test: result.place for result in results}
+    places = {result.test: result.location for result in results}
     warnings: list[Annotation] = []
     for group in group_incidents(incidents, []).values():
         first = group.incidents[0]

@@ -8,7 +8,8 @@ from typing import Final
 
 from pytest_device.escape import escaped
 from pytest_device.figures import counted
-from pytest_device.report.test_result import FAILED, TestResult
+from pytest_device.report.phase import FAILED
+from pytest_device.report.test_result import TestResult
 from pytest_device.verdict import Verdict
 
 MAX_BYTES: Final = 1_000_000

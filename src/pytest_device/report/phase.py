@@ -1,6 +1,13 @@
-"""A phase of an attempt at a test, as a value."""
+"""A phase of an attempt at a test, as a value, and which phase decides the outcome of its attempt."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+REPEATED: Final = frozenset({"retried", "rerun"})
+"""Outcomes of an attempt after which the test runs again."""
+FAILED: Final = frozenset({"failed", "error"})
+"""Outcomes that fail the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +33,19 @@ class TestPhase:
     error: str = ""
     sessions: tuple[str, ...] = ()
     owner: str = ""
+
+
+def deciding_phase(phases: Sequence[TestPhase]) -> TestPhase:
+    """Return the phase whose outcome is that of the attempt: the first that fails the run, else the first that did not pass.
+
+    A test may skip itself or fail as expected, and then fail in its teardown: pytest counts both, and the run fails.
+    """
+    for phase in phases:
+        if phase.outcome in FAILED:
+            return phase
+
+    for phase in phases:
+        if phase.outcome != "passed":
+            return phase
+
+    return phases[-1]

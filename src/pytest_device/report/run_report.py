@@ -8,7 +8,7 @@ from pytest_device.figures import counted
 from pytest_device.report.bill import Bill, Cost, Minutes, cost_of
 from pytest_device.report.fold import Entry
 from pytest_device.report.lines import Incident, group_incidents
-from pytest_device.report.phase import TestPhase
+from pytest_device.report.phase import REPEATED, TestPhase, deciding_phase
 from pytest_device.report.receipt import Line, Receipt, listed
 from pytest_device.settings import Settings
 
@@ -27,12 +27,7 @@ class Attempt:
 
     @property
     def _deciding(self) -> TestPhase:
-        """Return the first phase that did not pass, else the last one."""
-        for phase in self.phases:
-            if phase.outcome != "passed":
-                return phase
-
-        return self.phases[-1]
+        return deciding_phase(self.phases)
 
     @property
     def outcome(self) -> str:
@@ -40,7 +35,7 @@ class Attempt:
 
     @property
     def is_retried(self) -> bool:
-        return self.outcome in {"retried", "rerun"}
+        return self.outcome in REPEATED
 
     @property
     def error(self) -> str:

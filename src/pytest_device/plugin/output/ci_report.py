@@ -24,7 +24,8 @@ from pytest_device.report.ci_log import (
     gitlab_section,
 )
 from pytest_device.report.job_summary import MAX_BYTES, RunSummary, summary
-from pytest_device.report.test_result import REPEATED, TestResult
+from pytest_device.report.phase import REPEATED, deciding_phase
+from pytest_device.report.test_result import TestResult
 from pytest_device.trace.playwright import ARCHIVE
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class CiReport:
 
         self._describe(result, report)
 
-        if phase.outcome == "passed" or result.outcome != "passed":
+        result.phases.append(phase)
+        if phase.outcome == "passed" or deciding_phase(result.phases) is not phase:
             return
 
         result.outcome = phase.outcome
@@ -152,7 +154,7 @@ class CiReport:
         crash = getattr(report.longrepr, "reprcrash", None)
         result.message = str(crash.message) if crash and report.failed else phase.error
         result.explanation = vars(report).get(EXPLANATION, ())
-        result.place = self._places.failing_line(report)
+        result.location = self._places.failing_line(report)
         if phase.outcome in REPEATED:
             result.repeated.append(phase.error)
 
@@ -221,7 +223,7 @@ class CiReport:
                 report.nodeid,
                 "error",
                 message=_import_error(report),
-                place=self._places.in_repository(
+                location=self._places.in_repository(
                     self._places.root / report.nodeid.partition("::")[0], 1
                 ),
             )

@@ -412,13 +412,14 @@ def _has_failed(report: pytest.TestReport) -> bool:
 def _status(reports: list[pytest.TestReport]) -> tuple[Status, bool]:
     """Return how an attempt ended, and whether it was to end so."""
     for report in reports:
-        if hasattr(report, "wasxfail") and report.skipped:
-            return Status.FAILED, True
         if report.failed and "XPASS(strict)" in str(report.longrepr):
             return Status.PASSED, False
 
+    # First: a test that skips itself or fails as expected may fail in its teardown, which fails the run.
     if any(report.failed or _is_rerun(report) for report in reports):
         return Status.FAILED, False
+    if any(hasattr(report, "wasxfail") and report.skipped for report in reports):
+        return Status.FAILED, True
     if any(report.skipped for report in reports):
         return Status.SKIPPED, True
 
