@@ -366,8 +366,9 @@ def test_a_run_that_starts_while_another_one_is_going_on_leaves_its_files_alone(
         test_inner=INNER,
     )
 
+    # A name that begins with that of the other run is no name of one of its files.
     result = pytester.runpytest(
-        "--device-report-run=outer", "--device-report-events", "-s", "test_outer.py"
+        "--device-report-run=inner-web", "--device-report-events", "-s", "test_outer.py"
     )
 
     result.assert_outcomes(passed=1)

@@ -36,6 +36,8 @@ DATA: Final = "device-run"
 """Beginning of the names of files with a run as data."""
 _DATA_FILES: Final = (f"{DATA}*.json", "device-events*.ndjson")
 _MAX_NAME: Final = 80
+_PARTS: Final = re.compile(r"(-\d+-of-\d+)?(-\d+)?(-device-\d+)?")
+"""What follows the name of the run in the names of its files: shard, number of the process, number of the session."""
 
 
 class ReportDirectory:
@@ -143,7 +145,11 @@ class ReportDirectory:
 
     def _is_of_run(self, path: Path) -> bool:
         stem = path.name.partition(".")[0]
-        return stem == self.run or stem.startswith(f"{self.run}-")
+        if not stem.startswith(self.run):
+            return False
+
+        # Another run may be called "nightly-web" if this one is "nightly".
+        return _PARTS.fullmatch(stem, len(self.run)) is not None
 
     def finish(self) -> None:
         """Write the blobs, and remove the lines. Raises OSError or InvalidLinesError."""
