@@ -529,6 +529,7 @@ def test_a_lost_create_response_is_reported_as_unknown_and_not_repeated(
             "infrastructure: create: no complete response from *",
             "The service may have created a session named 'test_driven · *. It can't be found, *",
             "devices: 0 created, 0 stopped (confirmed), 1 unknown; *",
+            "device minutes: at least 0.0 paid, *",
         ]
     )
     assert [operation for operation, _ in service.requests()] == ["create"]

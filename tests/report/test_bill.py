@@ -35,7 +35,7 @@ def created(session_id: str, boot_minutes: float, bill: Bill) -> None:
 
 def minutes_of(bill: Bill, **running: float) -> Minutes:
     times = {name: DeviceTime(60 * value) for name, value in running.items()}
-    return bill.minutes(times, waited_seconds=30)
+    return bill.minutes(times, "exactly", waited_seconds=30)
 
 
 @pytest.fixture
@@ -85,6 +85,18 @@ def test_sharing_and_warm_sessions_save_boots(bill: Bill) -> None:
     minutes = minutes_of(bill, a=3, b=1)
 
     assert (minutes.shared, minutes.warm) == (2, 2)
+
+
+def test_the_boot_of_a_session_that_workers_of_the_run_passed_on_is_paid(
+    bill: Bill,
+) -> None:
+    bill.add_event(TakenOver(SessionRef(ANDROID, "a")))
+    created("a", 1, bill)
+
+    minutes = minutes_of(bill, a=4)
+
+    assert (minutes.paid, minutes.boot) == (5, 1)
+    assert list(bill.paid_by_session({"a": DeviceTime(240)})) == [5]
 
 
 def test_an_attached_session_costs_nothing(bill: Bill) -> None:

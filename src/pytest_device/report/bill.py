@@ -16,6 +16,7 @@ from pytest_device.sessions.events import (
     Note,
     Queued,
     Ready,
+    SessionEvent,
     StartFailed,
     TakenOver,
 )
@@ -39,6 +40,8 @@ class SessionUse:
     page: str = ""
     boot_seconds: float = 0.0
     """From the create call until it was ready or failed."""
+    is_created: bool = False
+    """Whether this run created it: one of its workers may also have taken it over, when another had kept it warm."""
     is_taken_over: bool = False
     is_attached: bool = False
     tests: set[str] = field(default_factory=set[str])
@@ -51,6 +54,11 @@ class SessionUse:
     @property
     def platform(self) -> str:
         return self.label.partition(" ")[0]
+
+    @property
+    def paid_boot_seconds(self) -> float:
+        """Its boot, if this run has paid for it: that of a session that was already running is another's."""
+        return self.boot_seconds if self.is_created else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +124,18 @@ class Bill:
         """By session ID."""
 
     def add_event(self, event: Event) -> None:
-        if isinstance(event, Note | Queued) or not event.session.session_id:
+        if isinstance(event, Note | Queued):
+            return
+
+        use = self._use_in(event)
+        if use is None:
             return
 
         of = event.session
-        use = self.uses.get(of.session_id)
-        if use is None:
-            # A session of an earlier run that this run only stopped.
-            if not isinstance(event, Created | TakenOver | Attached):
-                return
-
-            use = self.uses[of.session_id] = SessionUse(of.session_id, of.label)
-
         use.page = of.url or use.page
         match event:
+            case Created():
+                use.is_created = True
             case TakenOver():
                 use.is_taken_over = True
             case Attached():
@@ -140,6 +146,16 @@ class Bill:
                 use.boot_seconds = of.waited_seconds
             case _:
                 pass
+
+    def _use_in(self, event: SessionEvent) -> SessionUse | None:
+        """Return the use of an event's session; None for one of an earlier run that this run only stopped."""
+        session = event.session
+        is_begun = isinstance(event, Created | TakenOver | Attached)
+        if is_begun and session.session_id and session.session_id not in self.uses:
+            use = SessionUse(session.session_id, session.label)
+            self.uses[session.session_id] = use
+
+        return self.uses.get(session.session_id)
 
     def add_attempt(self, phases: Sequence[TestPhase], *, is_retried: bool) -> None:
         """Count an attempt at a test for each session that it had."""
@@ -159,15 +175,21 @@ class Bill:
                 use.retried_seconds += seconds
 
     def minutes(
-        self, times: Mapping[str, DeviceTime], waited_seconds: float
+        self, times: Mapping[str, DeviceTime], bound: str, waited_seconds: float
     ) -> Minutes:
-        """Return the sums; ``times`` are the running times by session ID, by the service's timestamps."""
+        """Return the sums.
+
+        Arguments:
+            times: The running times by session ID, by the service's timestamps.
+            bound: How their sum limits the true time, such as ``at least`` if a session without a known ID may be running.
+            waited_seconds: How long tests waited for devices.
+        """
         sums: dict[str, float] = defaultdict(float)
         by_platform: dict[str, float] = defaultdict(float)
         by_owner: dict[str, float] = defaultdict(float)
         for use in self.uses.values():
             running = times[use.session_id].seconds if use.session_id in times else 0.0
-            boot = 0.0 if use.is_taken_over or use.is_attached else use.boot_seconds
+            boot = use.paid_boot_seconds
 
             for name, seconds in _split(use, running):
                 sums[name] += seconds
@@ -186,7 +208,7 @@ class Bill:
         return Minutes(
             **{name: seconds / _MINUTE for name, seconds in sums.items()},
             waited=waited_seconds / _MINUTE,
-            bound=DeviceTime.sum(times.values()).bound,
+            bound=bound,
             by_platform=by_platform,
             by_owner=by_owner,
         )
@@ -198,8 +220,7 @@ class Bill:
                 continue
 
             running = times[use.session_id].seconds if use.session_id in times else 0.0
-            boot = 0.0 if use.is_taken_over else use.boot_seconds
-            yield (boot + running) / _MINUTE
+            yield (use.paid_boot_seconds + running) / _MINUTE
 
 
 def _split(use: SessionUse, running: float) -> Iterator[tuple[str, float]]:

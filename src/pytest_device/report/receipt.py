@@ -260,7 +260,7 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain values."""
-        ran = self._device_time()
+        ran = self.device_time()
 
         return {
             **self._numbers(),
@@ -292,7 +292,7 @@ class Receipt:
         return self._waited_seconds() + self._queued_seconds
 
     def _counted(self) -> str:
-        ran = self._device_time()
+        ran = self.device_time()
         bound = "" if ran.bound == "exactly" else f"{ran.bound} "
         counts = self._numbers().items()
         numbers = [
@@ -351,7 +351,7 @@ class Receipt:
     def _errors(self) -> Counter[str]:
         return Counter(incident.verdict for incident in self.incidents)
 
-    def _device_time(self) -> DeviceTime:
+    def device_time(self) -> DeviceTime:
         """Return how long the sessions ran, by the service's timestamps."""
         of_lost = DeviceTime(may_be_longer=bool(self.lost))
         return DeviceTime.sum(

@@ -96,7 +96,11 @@ class RunReport:
         """Return where the device minutes went."""
         bill = self._complete_bill()
         receipt = self._receipt
-        return bill.minutes(receipt.device_times(), receipt.waiting_seconds())
+        return bill.minutes(
+            receipt.device_times(),
+            receipt.device_time().bound,
+            receipt.waiting_seconds(),
+        )
 
     def cost(self) -> Cost | None:
         """Return what the run cost, None without a price; raises ValueError if the price is not a number."""
