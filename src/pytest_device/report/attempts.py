@@ -1,7 +1,7 @@
 """What a run reports of its tests, as values: one `Attempt` for each time that a test was tried.
 
-They are recorded line by line as the run goes on, so that a killed run leaves what it reported. Times are seconds since
-the epoch.
+They are written line by line as the run goes on, so that a killed run leaves what it reported. Times are seconds since
+the epoch: the lines of several machines are merged, which share no other clock.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias, assert_never
 
 VERSION: Final = 1
-"""Of the lines below; increased with each change that an older reader would misread."""
+"""Version of the lines below, incremented with each change that would make an older reader misread them."""
 
 
 class Status(StrEnum):
@@ -143,26 +143,24 @@ class InvalidLinesError(ValueError):
     """A file does not have the lines of a run."""
 
 
-class Recorder:
-    """Appends lines to an open file; each is complete on disk before the next test begins."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def add(self, line: Line) -> None:
-        """Write a line; raises OSError."""
-        values = {"kind": type(line).__name__, **asdict(line)}
-        self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
-        self._file.flush()
+def write(line: Line, file: TextIO) -> None:
+    """Append a line to a file, complete before the next test begins. Raises OSError."""
+    values = {"kind": type(line).__name__, **asdict(line)}
+    file.write(json.dumps(values, separators=(",", ":")) + "\n")
+    # A killed process loses what its buffer has.
+    file.flush()
 
 
 def read(path: Path) -> Iterator[Line]:
-    """Yield the lines of a file; the last one of a killed run may be cut, and is left out.
+    """Yield the lines of a file.
 
-    Raises InvalidLinesError, or OSError.
+    Raises:
+        InvalidLinesError: A line is not one of a run's report, or a newer release wrote it.
+        OSError: The file cannot be read.
     """
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, text in enumerate(file, 1):
+            # The run was killed while it wrote the last line.
             if not text.endswith("\n"):
                 return
 
@@ -170,7 +168,7 @@ def read(path: Path) -> Iterator[Line]:
                 line = _parsed(json.loads(text))
             except ValueError as error:
                 raise InvalidLinesError(f"{path}, line {number}: {error}") from None
-            # Another tool's line may be any JSON value, of any depth.
+            # A line of another tool may be any JSON value, of any depth.
             except (AttributeError, LookupError, TypeError, RecursionError):
                 raise InvalidLinesError(
                     f"{path}, line {number} is not of a run's report"
@@ -184,7 +182,7 @@ def read(path: Path) -> Iterator[Line]:
 
 @dataclass(slots=True)
 class Recorded:
-    """All lines of a run, completed: a test that had no end when the run was killed is interrupted."""
+    """All lines of a run; a test that had no end when the run was killed is interrupted."""
 
     started: RunStarted
     attempts: list[Attempt] = field(default_factory=list[Attempt])
@@ -193,16 +191,22 @@ class Recorded:
 
     @property
     def end(self) -> float:
-        """When the run ended, or its last line."""
+        """When the run ended; without its last line, when the last test or session did."""
         if self.ended:
             return self.ended.end
+
         ends = [attempt.start + attempt.seconds for attempt in self.attempts]
         ends += [device.start + device.seconds for device in self.devices]
         return max(ends, default=self.started.start)
 
 
 def recorded(path: Path) -> Recorded:
-    """Return what a run recorded. Raises InvalidLinesError, or OSError."""
+    """Return what a run recorded.
+
+    Raises:
+        InvalidLinesError: The file does not have the lines of one run.
+        OSError: The file cannot be read.
+    """
     lines = read(path)
     started = next(lines, None)
     if not isinstance(started, RunStarted):
@@ -210,6 +214,7 @@ def recorded(path: Path) -> Recorded:
 
     run = Recorded(started)
     open_attempts: dict[tuple[str, int], AttemptStarted] = {}
+
     for line in lines:
         match line:
             case AttemptStarted():
@@ -232,6 +237,8 @@ def recorded(path: Path) -> Recorded:
 
 
 def _interrupted(line: AttemptStarted, end: float) -> Attempt:
+    failure = AttemptFailure("The run ended before this test did.", line.location)
+
     return Attempt(
         line.test_id,
         line.retry,
@@ -242,27 +249,24 @@ def _interrupted(line: AttemptStarted, end: float) -> Attempt:
         line.title,
         Status.INTERRUPTED,
         is_expected=False,
-        failures=(
-            AttemptFailure("The run ended before this test did.", line.location),
-        ),
+        failures=(failure,),
     )
 
 
 def _parsed(values: dict[str, Any]) -> Line:
     match values.pop("kind"):
         case "RunStarted":
-            if values["version"] > VERSION:
+            # Before its other values, which may be new ones.
+            version = values["version"]
+            if version > VERSION:
                 raise ValueError(
-                    f"a newer pytest-device wrote it (version {values['version']}, {VERSION} is supported)"
+                    f"a newer pytest-device wrote it (version {version}, {VERSION} is supported)"
                 )
 
             return RunStarted(**values)
         case "AttemptStarted":
-            begun: dict[str, Any] = {
-                **values,
-                "location": Location(**values["location"]),
-            }
-            return AttemptStarted(**begun)
+            values["location"] = Location(**values["location"])
+            return AttemptStarted(**values)
         case "Attempt":
             return _attempt(values)
         case "DeviceUsed":
@@ -277,18 +281,22 @@ def step_from_plain(values: Mapping[str, Any]) -> Step:
     """Return the step that ``asdict`` converted to plain values; raises TypeError or KeyError for others."""
     parsed: dict[str, Any] = {
         **values,
-        "location": values["location"] and Location(**values["location"]),
+        "location": _location(values["location"]),
         "steps": tuple(map(step_from_plain, values["steps"])),
     }
 
     return Step(**parsed)
 
 
+def _location(values: Mapping[str, Any] | None) -> Location | None:
+    return Location(**values) if values else None
+
+
 def _attempt(values: dict[str, Any]) -> Attempt:
     failures = tuple(
         AttemptFailure(
             failure["message"],
-            failure["location"] and Location(**failure["location"]),
+            _location(failure["location"]),
             failure["snippet"],
         )
         for failure in values["failures"]

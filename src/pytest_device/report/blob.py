@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha1
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pytest_device.report.attempts import (
@@ -48,28 +48,28 @@ UNREADABLE: Final = (
 """Errors of a file that is no blob, or a damaged or encrypted one."""
 MAX_METADATA: Final = 100_000
 """Bytes of a blob's first line that are read."""
-_PACKED: Final = frozenset({".zip", ".png", ".jpg", ".jpeg", ".webm", ".mp4", ".webp"})
+_COMPRESSED: Final = frozenset(
+    {".zip", ".png", ".jpg", ".jpeg", ".webm", ".mp4", ".webp"}
+)
+"""Files that compressing again would not make smaller."""
 
-
-_Message = tuple[str, dict[str, Any]]
+_Message: TypeAlias = tuple[str, dict[str, Any]]
+"""A method of Playwright's reporters, and its parameters."""
 
 
 def write_blob(run: Recorded, path: Path) -> None:
     """Write a run's tests as a blob. Attachments that are gone are left out. Raises OSError."""
     with ZipFile(path, "w", ZIP_DEFLATED) as blob:
-        packed: dict[str, str] = {}
-        attempts = [
-            replace(
-                attempt,
-                attachments=tuple(_add(blob, attempt.attachments, packed)),
-            )
-            for attempt in run.attempts
-        ]
+        members: dict[str, str] = {}
+        attempts: list[Attempt] = []
+        for attempt in run.attempts:
+            attachments = tuple(_add(blob, attempt.attachments, members))
+            attempts.append(replace(attempt, attachments=attachments))
 
+        # Line by line: a run with many steps has more text than should be in memory at once.
         with blob.open(_member(LINES_MEMBER), "w") as file:
-            for method, params in _lines(run, attempts):
-                line = {"method": method, "params": params}
-                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            for message in _lines(run, attempts):
+                file.write(_line(message))
 
 
 def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
@@ -81,21 +81,18 @@ def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
     paths: list[Path] = []
     for number, device in enumerate(bars, 1):
         path = directory / f"{stem}-device-{number:03d}.zip"
-        with ZipFile(path, "w", ZIP_DEFLATED) as blob:
-            name = f"{device.label} {device.session_id[:8]}".rstrip()
-            tag = "@" + re.sub(r"[^\w.-]+", "-", name)
-            lines: list[_Message] = [
-                _metadata(run),
-                _config(run, tags=[tag]),
-                ("onBegin", {}),
-                _end(Status.PASSED, device.start, device.seconds),
-            ]
+        name = f"{device.label} {device.session_id[:8]}".rstrip()
+        # The label of the bar: Playwright shows a blob's tags there.
+        tag = "@" + re.sub(r"[^\w.-]+", "-", name)
+        messages: list[_Message] = [
+            _metadata(run),
+            _config(run, tags=[tag]),
+            ("onBegin", {}),
+            _end(Status.PASSED, device.start, device.seconds),
+        ]
 
-            text = "".join(
-                json.dumps({"method": method, "params": params}) + "\n"
-                for method, params in lines
-            )
-            blob.writestr(_member(LINES_MEMBER), text)
+        with ZipFile(path, "w", ZIP_DEFLATED) as blob:
+            blob.writestr(_member(LINES_MEMBER), b"".join(map(_line, messages)))
 
         paths.append(path)
 
@@ -108,15 +105,16 @@ def is_own_blob(path: Path) -> bool:
         agent = metadata_of(path).get("userAgent")
     except UNREADABLE:
         return False
+
     return str(agent).startswith(f"{TOOL}/")
 
 
 def metadata_of(path: Path) -> Mapping[str, Any]:
     """Return the parameters of a blob's first line. Raises one of UNREADABLE."""
     with ZipFile(path) as blob, blob.open(LINES_MEMBER) as lines:
-        line = cast("Mapping[str, Any]", json.loads(lines.readline(MAX_METADATA)))
+        line: Any = json.loads(lines.readline(MAX_METADATA))
 
-    if not hasattr(line, "keys") or line.get("method") != "onBlobReportMetadata":
+    if not isinstance(line, dict) or line.get("method") != "onBlobReportMetadata":
         raise ValueError("it does not begin with metadata")
 
     params: object = line["params"]
@@ -124,6 +122,12 @@ def metadata_of(path: Path) -> Mapping[str, Any]:
         raise ValueError("its metadata has no parameters")  # noqa: TRY004  # as for other damaged files
 
     return cast("Mapping[str, Any]", params)
+
+
+def _line(message: _Message) -> bytes:
+    method, params = message
+    line = {"method": method, "params": params}
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
 def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
@@ -134,8 +138,8 @@ def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
     for attempt in attempts:
         projects.setdefault(attempt.project or WITHOUT_DEVICE, []).append(attempt)
 
-    for name, of_project in projects.items():
-        yield _project(name, of_project)
+    for name, attempts_of_project in projects.items():
+        yield _project(name, attempts_of_project)
 
     yield "onBegin", {}
 
@@ -160,6 +164,7 @@ def _shard(run: Recorded) -> dict[str, int] | None:
     number, _, total = run.started.shard.partition("/")
     if not total:
         return None
+
     return {"current": int(number), "total": int(total)}
 
 
@@ -241,7 +246,8 @@ def _test_id(attempt: Attempt) -> str:
 def _events(attempt: Attempt) -> Iterator[_Message]:
     test_id = _test_id(attempt)
     result_id = f"{test_id[:20]}.{attempt.retry}"
-    where = {"testId": test_id, "resultId": result_id}
+    of_result = {"testId": test_id, "resultId": result_id}
+
     yield (
         "onTestBegin",
         {
@@ -257,14 +263,14 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
     )
 
     for number, step in enumerate(attempt.steps):
-        yield from _step_events(step, f"{result_id}.{number}", None, where)
+        yield from _step_events(step, f"{result_id}.{number}", None, of_result)
 
     if attempt.output:
         yield (
             "onStdIO",
             {
                 "type": "stdout",
-                **where,
+                **of_result,
                 "data": attempt.output,
                 "isBase64": False,
             },
@@ -275,7 +281,7 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
             {"name": file.name, "contentType": file.content_type, "path": file.path}
             for file in attempt.attachments
         ]
-        yield "onAttach", {**where, "attachments": files}
+        yield "onAttach", {**of_result, "attachments": files}
 
     annotations = [
         {"type": kind, "description": text} for kind, text in attempt.annotations
@@ -301,9 +307,9 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
 
 
 def _step_events(
-    step: Step, step_id: str, parent: str | None, where: dict[str, str]
+    step: Step, step_id: str, parent: str | None, of_result: dict[str, str]
 ) -> Iterator[_Message]:
-    """Yield the events of a step and, within it, of its parts."""
+    """Yield the events of a step and, between its beginning and its end, those of its parts."""
     begun: dict[str, Any] = {
         "id": step_id,
         "parentStepId": parent,
@@ -315,30 +321,33 @@ def _step_events(
     if step.location:
         begun["location"] = _location(step.location)
 
-    yield "onStepBegin", {**where, "step": begun}
+    yield "onStepBegin", {**of_result, "step": begun}
 
     for number, part in enumerate(step.steps):
-        yield from _step_events(part, f"{step_id}.{number}", step_id, where)
+        yield from _step_events(part, f"{step_id}.{number}", step_id, of_result)
 
     ended: dict[str, Any] = {"id": step_id, "duration": _milliseconds(step.seconds)}
     if step.error:
         ended["error"] = {"message": step.error}
 
-    yield "onStepEnd", {**where, "step": ended}
+    yield "onStepEnd", {**of_result, "step": ended}
 
 
 def _expected(attempt: Attempt) -> str:
+    """Return the status that the test is meant to have: Playwright counts a test with another one as failed."""
     if attempt.is_expected:
         return attempt.status.value
+
     return "failed" if attempt.status is Status.PASSED else "passed"
 
 
 def _error(failure: AttemptFailure, attempt: Attempt) -> dict[str, Any]:
     error: dict[str, Any] = {"message": failure.message}
     if failure.location:
-        place = f"{failure.location.file}:{failure.location.line}:1"
+        line = f"{failure.location.file}:{failure.location.line}:1"
         error["location"] = _location(failure.location)
-        error["stack"] = f"{failure.message}\n    at {attempt.title} ({place})"
+        # Playwright reads a stack as Node.js formats it.
+        error["stack"] = f"{failure.message}\n    at {attempt.title} ({line})"
 
     if failure.snippet:
         error["snippet"] = failure.snippet
@@ -364,24 +373,28 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _add(
-    blob: ZipFile, files: Iterable[Attachment], packed: dict[str, str]
+    blob: ZipFile, files: Iterable[Attachment], members: dict[str, str]
 ) -> Iterator[Attachment]:
-    """Add files to a blob, each content once, and yield them with their paths in it."""
+    """Add files to a blob, each content once, and yield them with their paths in it.
+
+    ``members`` are the names of those that it already has, by the hash of their content.
+    """
     for file in files:
         source = Path(file.path)
         try:
             content = source.read_bytes()
         except OSError:
-            continue  # removed since: the report is about the test, not about its files
+            # Removed since: the report is about the test, not about its files.
+            continue
 
         digest = sha1(content, usedforsecurity=False).hexdigest()
-        if digest not in packed:
+        if digest not in members:
             suffix = source.suffix.lower()
-            packed[digest] = f"resources/{digest}{suffix}"
-            how = ZIP_STORED if suffix in _PACKED else ZIP_DEFLATED
-            blob.writestr(_member(packed[digest], how), content)
+            members[digest] = f"resources/{digest}{suffix}"
+            compression = ZIP_STORED if suffix in _COMPRESSED else ZIP_DEFLATED
+            blob.writestr(_member(members[digest], compression), content)
 
-        yield replace(file, path=packed[digest])
+        yield replace(file, path=members[digest])
 
 
 def _member(name: str, compression: int = ZIP_DEFLATED) -> ZipInfo:

@@ -15,7 +15,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -24,9 +23,9 @@ from filelock import FileLock, Timeout
 from pytest_device.report.attempts import (
     InvalidLinesError,
     Line,
-    Recorder,
     RunStarted,
     recorded,
+    write,
 )
 from pytest_device.report.blob import MAX_METADATA, is_own_blob, write_bars, write_blob
 
@@ -36,22 +35,30 @@ DATA: Final = "device-run"
 """Beginning of the names of files with a run as data."""
 _DATA_FILES: Final = (f"{DATA}*.json", "device-events*.ndjson")
 _MAX_NAME: Final = 80
+"""Characters of a run's name: file systems allow 255 for a file, whose name has more parts."""
 _PARTS: Final = re.compile(r"(-\d+-of-\d+)?(-\d+)?(-device-\d+)?")
 """What follows the name of the run in the names of its files: shard, number of the process, number of the session."""
 
 
 class ReportDirectory:
-    """Where one run, or one shard of it, writes its report. Created with the first line."""
+    """Where one run, or one shard of it, writes its report; created with the first line.
+
+    Arguments:
+        path: The directory.
+        run: The run's name, the same in all its shards; empty for one of its own.
+        shard: The shard as file names have it, such as ``1-of-3``; empty without shards.
+    """
 
     def __init__(self, path: Path, run: str, shard: str = "") -> None:
         self.path = path
         self.run = _safe(run) or f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
         self.shard = shard
         self.note = ""
-        """What users should know about the files of this run, known after the first line."""
+        """What users should know about the files of this run; empty until the first line."""
         self._stem = self._stem_of(1)
-        self._tail = shard
-        """What the names of this run's data end with."""
+        """The name of this process's files, without their suffix."""
+        self._suffix = shard
+        """What the names of this process's data end with."""
         self._file: TextIO | None = None
         self._lock: FileLock | None = None
 
@@ -59,32 +66,35 @@ class ReportDirectory:
         """Append a line. Raises OSError."""
         if isinstance(line, RunStarted):
             self._open()
+
         if self._file is not None:
-            Recorder(self._file).add(line)
+            write(line, self._file)
 
     def data_file(self, name: str) -> Path:
         """Return the path for a file such as ``device-run.json``, which no other run or shard uses."""
-        stem, _, suffix = name.partition(".")
-        return self.path / f"{'-'.join(filter(None, (stem, self._tail)))}.{suffix}"
+        stem, _, kind = name.partition(".")
+        return self.path / f"{_joined(stem, self._suffix)}.{kind}"
 
     def make(self) -> None:
         """Create the directory, which stays out of git. Raises OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
         ignored = self.path / ".gitignore"
-        if not ignored.exists():  # it may be a directory of the suite
+        # A directory of the suite may have one.
+        if not ignored.exists():
             ignored.write_text("*\n", encoding="utf-8")
 
     def _open(self) -> None:
         self.make()
+        # Before any file is moved: the report of a killed run belongs to it, too.
         complete_killed(self.path)
         is_first = not any(map(self._is_of_run, _reports(self.path)))
         number, was_locked = self._take_name()
-        self._tail = "-".join(filter(None, (self.shard, _numbered(number))))
+        self._suffix = _joined(self.shard, _numbered(number))
 
         is_shared = self._is_shared()
         if is_shared:
             # The plain names may be those of the other run.
-            self._tail = self._stem
+            self._suffix = self._stem
 
         if is_shared or was_locked:
             self.note = (
@@ -96,27 +106,26 @@ class ReportDirectory:
         self._file = (self.path / f"{self._stem}{LINES}").open("w", encoding="utf-8")
 
     def _stem_of(self, number: int) -> str:
-        return "-".join(filter(None, (self.run, self.shard, _numbered(number))))
+        return _joined(self.run, self.shard, _numbered(number))
 
     def _take_name(self) -> tuple[int, bool]:
         """Lock the first name that no process of this run has used; return its number, and whether one is in use."""
+        number = 1
         was_locked = False
-        for number in count(1):
+
+        while True:
             self._stem = self._stem_of(number)
-            if (self.path / f"{self._stem}.zip").exists():
-                continue
+            if not (self.path / f"{self._stem}.zip").exists():
+                lock = FileLock(self.path / f"{self._stem}.lock")
+                try:
+                    lock.acquire(timeout=0)
+                except Timeout:
+                    was_locked = True
+                else:
+                    self._lock = lock
+                    return number, was_locked
 
-            lock = FileLock(self.path / f"{self._stem}.lock")
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                was_locked = True
-                continue
-
-            self._lock = lock
-            return number, was_locked
-
-        raise AssertionError("unreachable")
+            number += 1
 
     def _is_shared(self) -> bool:
         """Return whether another run is going on in the directory."""
@@ -126,11 +135,16 @@ class ReportDirectory:
         return any(_is_in_use(self.path, path) for path in others)
 
     def _move_others(self, *, data: bool) -> None:
-        """Move the files of earlier runs to ``previous/``, but those of runs that are going on."""
-        others = [path for path in _reports(self.path) if not self._is_of_run(path)]
-        others = [path for path in others if not _is_in_use(self.path, path)]
+        """Move the files of earlier runs to ``previous/``, except those of runs that are going on."""
+        others = [
+            path
+            for path in _reports(self.path)
+            if not (self._is_of_run(path) or _is_in_use(self.path, path))
+        ]
+        # The data of shards, whose names do not have the run, is moved by the first of them.
         if data:
             others += _data(self.path)
+
         if not others:
             return
 
@@ -176,11 +190,15 @@ class ReportDirectory:
 def complete(lines: Path) -> Path:
     """Write the blobs of a run from its lines, then remove these; return the blob of its tests.
 
-    Raises InvalidLinesError, or OSError.
+    Raises:
+        InvalidLinesError: The file does not have the lines of one run.
+        OSError: The lines cannot be read, or the blobs cannot be written.
     """
     run = recorded(lines)
     directory = lines.parent
     stem = lines.name.removesuffix(LINES)
+
+    # Whoever is killed before the last step leaves the lines, of which the next run makes all of it again.
     partial = directory / f"{stem}.partial"
     write_blob(run, partial)
     write_bars(run, directory, stem)
@@ -230,6 +248,10 @@ def _data(directory: Path) -> Iterator[Path]:
         yield from sorted(directory.glob(pattern))
 
 
+def _joined(*parts: str) -> str:
+    return "-".join(filter(None, parts))
+
+
 def _numbered(number: int) -> str:
     return str(number) if number > 1 else ""
 
@@ -250,7 +272,8 @@ def _is_in_use(directory: Path, path: Path) -> bool:
         except Timeout:
             return True
 
-        lock_path.unlink(missing_ok=True)  # of a killed run
+        # Of a killed run: its lock has ended with its process.
+        lock_path.unlink(missing_ok=True)
 
     return False
 

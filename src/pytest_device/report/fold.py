@@ -1,12 +1,12 @@
 """The protocol of a report: a fold over what happens in a run."""
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pytest_device.report.lines import Incident
 from pytest_device.report.phase import TestPhase
 from pytest_device.sessions.events import Event
 
-Entry = Event | Incident | TestPhase
+Entry: TypeAlias = Event | Incident | TestPhase
 """What a report is made of: events of sessions, errors that are not the tests' own, and the phases of tests."""
 
 

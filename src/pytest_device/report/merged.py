@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 from pytest_device.report.run_report import VERSION
 
 _OF_RUN: Final = ("run", "shard", "minutes", "budget_minutes", "cost", "receipt")
+"""Keys that each run keeps for itself."""
 
 Data = Mapping[str, Any]
 
@@ -51,15 +52,16 @@ def merge_data(runs: Sequence[Data]) -> dict[str, Any]:
 
 
 def _causes(runs: Iterable[Data]) -> list[dict[str, Any]]:
-    tests: dict[tuple[str, str], list[str]] = {}
+    """Return each cause once, with the tests of all runs."""
+    tests_by_cause: dict[tuple[str, str], list[str]] = {}
     for data in runs:
         for cause in data["causes"]:
             key = (cause["verdict"], cause["error"])
-            tests.setdefault(key, []).extend(cause["tests"])
+            tests_by_cause.setdefault(key, []).extend(cause["tests"])
 
     return [
-        {"verdict": verdict, "error": error, "tests": list(dict.fromkeys(names))}
-        for (verdict, error), names in tests.items()
+        {"verdict": verdict, "error": error, "tests": list(dict.fromkeys(tests))}
+        for (verdict, error), tests in tests_by_cause.items()
     ]
 
 
@@ -70,7 +72,13 @@ def _minutes(minutes: Sequence[Data]) -> dict[str, Any]:
         _add(merged, of_run)
 
     bounds = {of_run["paid_bound"] for of_run in minutes} - {"exactly"}
-    merged["paid_bound"] = "about" if len(bounds) > 1 else next(iter(bounds), "exactly")
+    if not bounds:
+        merged["paid_bound"] = "exactly"
+    elif len(bounds) == 1:
+        merged["paid_bound"] = bounds.pop()
+    else:
+        merged["paid_bound"] = "about"
+
     return merged
 
 
@@ -79,6 +87,7 @@ def _add(sums: dict[str, Any], values: Data) -> None:
         if isinstance(value, dict):
             _add(sums.setdefault(key, {}), cast("Data", value))
         elif isinstance(value, int | float):
+            # To a thousandth, as each run: else the sum shows the error of binary fractions.
             sums[key] = round(sums.get(key, 0.0) + value, 3)
 
 
@@ -86,10 +95,11 @@ def _cost(costs: Sequence[Data | None]) -> dict[str, str] | None:
     """Return the sum; None if a run has no price, or they differ in price or rounding."""
     priced = [cost for cost in costs if cost is not None]
     rules = {(cost["price"], cost["rounding"]) for cost in priced}
+    # A sum without some of the runs, or in several currencies, would mislead.
     if len(priced) < len(costs) or len(rules) != 1:
         return None
 
-    ((price, rounding),) = rules
+    price, rounding = rules.pop()
     try:
         amount = sum((Decimal(cost["amount"]) for cost in priced), Decimal(0))
         minutes = sum((Decimal(cost["minutes"]) for cost in priced), Decimal(0))
