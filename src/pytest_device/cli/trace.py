@@ -52,7 +52,8 @@ def _add_open_options(parser: argparse.ArgumentParser) -> None:
 
 def _open(parsed: argparse.Namespace) -> int:
     trace = reader.newest_in(parsed.path)
-    reader.check(trace)
+    # Before a viewer is installed and opened for a file that is no trace.
+    reader.read(trace)
 
     viewer = _viewer()
     try:

@@ -1,19 +1,19 @@
 """The recorded actions of a test as steps of its report: fixtures, steps that the suite names, waits and commands."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from pytest_device.report.attempts import Location, Step
 from pytest_device.trace.values import Action
 
 MAX_STEPS: Final = 200
-"""Of one phase of a test; the last ones are kept: they led to its end. The trace has all of them."""
+"""Steps of one phase of a test; the last ones are kept, which led to its end. The trace has all of them."""
 MAX_TITLE: Final = 200
 MAX_ERROR: Final = 1_000
 """Characters."""
 _WAIT: Final = "waitForDevice"
 
-Parts = Mapping[str, Sequence[Action]]
+Parts: TypeAlias = Mapping[str, Sequence[Action]]
 """Actions by the key of the action that they are a part of."""
 
 
@@ -22,17 +22,21 @@ def steps_of_phase(
 ) -> list[Step]:
     """Return the steps within the last action with this title, which is a phase of a test.
 
-    What viewers hide unless asked, such as the fixtures of plugins, is left out. ``time_of_day`` converts the times of
-    actions to seconds since the epoch.
+    What viewers hide unless asked, such as the fixtures of plugins, is left out.
+
+    Arguments:
+        actions: The actions of the test, in the order in which they began.
+        title: The title of the phase.
+        time_of_day: Converts the times of actions to seconds since the epoch.
     """
-    phases = [action for action in actions if not action.parent]
-    phase = next((action for action in reversed(phases) if action.title == title), None)
+    phase = _last_phase(actions, title)
     if phase is None:
         return []
 
-    shown = list(_shown(actions, phase))
+    parents = {action.key: action.parent for action in actions}
+    shown = list(_shown(actions, phase, parents))
     kept = shown[-MAX_STEPS:]
-    parts = _parts(kept, actions, phase)
+    parts = _parts(kept, phase, parents)
     start = time_of_day(phase.start)
     steps = [
         _step(action, parts, time_of_day, start) for action in parts.get(phase.key, ())
@@ -44,22 +48,38 @@ def steps_of_phase(
     return steps
 
 
-def _shown(actions: Sequence[Action], phase: Action) -> Iterator[Action]:
+def _last_phase(actions: Sequence[Action], title: str) -> Action | None:
+    # An attempt that is repeated has the same phases.
+    for action in reversed(actions):
+        if action.title == title and not action.parent:
+            return action
+
+    return None
+
+
+def _shown(
+    actions: Sequence[Action], phase: Action, parents: Mapping[str, str]
+) -> Iterator[Action]:
     """Yield the actions within a phase, without those that are hidden."""
-    parents = {action.key: action.parent for action in actions}
     for action in actions:
         if not action.group and phase.key in _ancestors(action, parents):
             yield action
 
 
-def _parts(kept: Sequence[Action], actions: Sequence[Action], phase: Action) -> Parts:
-    """Return the kept actions by the key of the closest one that they are a part of."""
-    parents = {action.key: action.parent for action in actions}
+def _parts(
+    kept: Sequence[Action], phase: Action, parents: Mapping[str, str]
+) -> dict[str, list[Action]]:
+    """Return the kept actions by the key of the closest kept one that they are a part of, else of the phase."""
     keys = {action.key for action in kept}
     parts: dict[str, list[Action]] = {}
     for action in kept:
-        ancestors = (key for key in _ancestors(action, parents) if key in keys)
-        parts.setdefault(next(ancestors, phase.key), []).append(action)
+        whole = phase.key
+        for key in _ancestors(action, parents):
+            if key in keys:
+                whole = key
+                break
+
+        parts.setdefault(whole, []).append(action)
 
     return parts
 
@@ -81,31 +101,27 @@ def _step(
     start = time_of_day(action.start)
     seconds = 0.0 if action.end is None else time_of_day(action.end) - start
     if action.method == _WAIT:
-        # The recorder's clock stands still meanwhile; the seconds are rounded.
+        # The recorder's clock stands still meanwhile; the seconds are rounded, and might begin before the phase.
         seconds = min(float(action.params["seconds"]), start - earliest)
         start -= seconds
 
     error = f"{action.error.name}: {action.error.message}" if action.error else ""
-    frame = next(iter(action.stack), None)
+    location = None
+    if action.stack:
+        frame = action.stack[0]
+        location = Location(frame.file, frame.line)
 
     return Step(
-        _encodable(_title(action))[:MAX_TITLE],
+        _encodable(action.full_title)[:MAX_TITLE],
         _category(action),
         start,
         max(0.0, seconds),
         _encodable(error)[:MAX_ERROR],
-        Location(frame.file, frame.line) if frame else None,
+        location,
         tuple(
             _step(part, parts, time_of_day, start) for part in parts.get(action.key, ())
         ),
     )
-
-
-def _title(action: Action) -> str:
-    title = action.title
-    for name, value in action.params.items():
-        title = title.replace(f"{{{name}}}", str(value))
-    return title
 
 
 def _encodable(text: str) -> str:

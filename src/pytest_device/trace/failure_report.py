@@ -249,7 +249,7 @@ def _step(action: Action, now: float) -> Step:
     ended = action.end
 
     return Step(
-        title=titled(action),
+        title=action.full_title,
         device=action.device.name if action.device else "",
         locator=action.locator,
         at=f"{frame.file}:{frame.line}" if frame else "",
@@ -257,14 +257,6 @@ def _step(action: Action, now: float) -> Step:
         seconds=None if ended is None else round((ended - action.start) / 1000, 3),
         error=error.message.partition("\n")[0] or error.name if error else "",
     )
-
-
-def titled(action: Action) -> str:
-    """Return the title of an action with its parameters filled in."""
-    title = action.title
-    for name, value in action.params.items():
-        title = title.replace(f"{{{name}}}", str(value))
-    return title
 
 
 def _nearest_json(report: FailureReport) -> dict[str, Any] | None:

@@ -5,11 +5,12 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from zipfile import BadZipFile, ZipFile
 
 from pytest_device.errors import ConfigError
 from pytest_device.trace.playwright import ARCHIVE, archive, left_over
+from pytest_device.trace.values import filled_in
 
 MAX_LINES_BYTES: Final = 256 * 1024 * 1024
 """Maximum size of one file of a trace that is read."""
@@ -29,7 +30,7 @@ _UNREADABLE: Final = (
 
 @dataclass(slots=True)
 class ReadAction:
-    """An action as it stands in a trace; times are milliseconds of its clock."""
+    """An action as a trace has it; times are milliseconds of its clock."""
 
     key: str
     number: int
@@ -45,9 +46,17 @@ class ReadAction:
     tree: Sequence[Mapping[str, Any]] = ()
 
 
+class ConsoleLine(NamedTuple):
+    """A line of a device's log."""
+
+    time: float
+    level: str
+    text: str
+
+
 @dataclass(slots=True)
 class ReadTrace:
-    """A trace: what of it a text shows."""
+    """What a text shows of a trace."""
 
     path: Path
     title: str
@@ -57,10 +66,7 @@ class ReadTrace:
     annotations: Sequence[str]
     actions: list[ReadAction] = field(default_factory=list[ReadAction])
     errors: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
-    console: list[tuple[float, str, str]] = field(
-        default_factory=list[tuple[float, str, str]]
-    )
-    """Time, level and text of each line of a device's log."""
+    console: list[ConsoleLine] = field(default_factory=list[ConsoleLine])
 
     @property
     def state(self) -> str:
@@ -69,6 +75,7 @@ class ReadTrace:
             return "failed"
 
         for action in self.actions:
+            # Ctrl-C ends the actions, too: it has no message, so that its name is the error.
             if action.end is None or action.error == KeyboardInterrupt.__name__:
                 return "interrupted"
 
@@ -76,20 +83,25 @@ class ReadTrace:
 
     @property
     def failing(self) -> ReadAction | None:
-        """The action that failed the test: the last one with an error that has files, else the last one with an error."""
+        """The action that failed the test: the last one with an error and a tree, else the last one with an error."""
         failed = [action for action in self.actions if action.error]
+        # The phases of the test have the same error, and end last.
         commands = [
             action for action in failed if action.method not in {"test", "hook"}
         ]
         with_tree = [action for action in commands if action.tree]
+        candidates = with_tree or commands or failed
 
-        return next(reversed(with_tree or commands or failed), None)
+        return candidates[-1] if candidates else None
 
 
 def traces_in(path: Path) -> list[Path]:
     """Return the traces at a path, the newest first: an archive, or those below a directory.
 
-    Makes the archives of those that a killed run left behind. Raises ConfigError if there is nothing at the path.
+    Makes the archives of those that a killed run left behind.
+
+    Raises:
+        ConfigError: There is nothing at the path, or it cannot be read.
     """
     if not path.exists():
         raise ConfigError(
@@ -122,13 +134,14 @@ def newest_in(path: Path) -> Path:
 
 
 def read(path: Path) -> ReadTrace:
-    """Read a trace. Raises ConfigError if the file is no trace, or cut off."""
+    """Read a trace; raises ConfigError if the file is no trace, or cut off."""
     try:
         with ZipFile(path) as zipped:
-            names = zipped.namelist()
+            # Those of the test, "test.trace", before those of devices, "0-trace.trace": its steps contain theirs.
+            names = sorted(zipped.namelist(), reverse=True)
             events = {
                 name: list(_events(zipped, name))
-                for name in sorted(names, reverse=True)  # of the test first
+                for name in names
                 if name.endswith(".trace")
             }
 
@@ -139,11 +152,6 @@ def read(path: Path) -> ReadTrace:
         ) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def check(path: Path) -> None:
-    """Raise ConfigError unless a file is a complete archive."""
-    read(path)
 
 
 def _events(zipped: ZipFile, name: str) -> Iterator[Mapping[str, Any]]:
@@ -170,8 +178,9 @@ def _trace(
     )
 
     actions: dict[str, ReadAction] = {}
-    for event in (event for of_file in events.values() for event in of_file):
-        _add(trace, actions, event, zipped)
+    for events_of_file in events.values():
+        for event in events_of_file:
+            _add(trace, actions, event, zipped)
 
     trace.actions = sorted(actions.values(), key=lambda action: action.start)
     for number, action in enumerate(trace.actions, 1):
@@ -205,24 +214,22 @@ def _add(
         case "error":
             trace.errors.append(event)
         case "console":
-            line = (float(event["time"]), str(event["messageType"]), str(event["text"]))
+            level = str(event["messageType"])
+            line = ConsoleLine(float(event["time"]), level, str(event["text"]))
             trace.console.append(line)
         case _:
             pass
 
 
 def _action(event: Mapping[str, Any]) -> ReadAction:
-    params: Mapping[str, Any] = event.get("params") or {}
     title = str(event.get("title") or event.get("method"))
-    for name, value in params.items():
-        title = title.replace(f"{{{name}}}", str(value))
 
     return ReadAction(
         str(event["callId"]),
         0,
         str(event.get("parentId", "")),
         float(event["startTime"]),
-        title,
+        filled_in(title, event.get("params") or {}),
         str(event.get("method", "")),
         str(event.get("pageId", "")),
         str(event.get("group", "")),

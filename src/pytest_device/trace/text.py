@@ -1,6 +1,6 @@
 """A trace as text: all its actions, or what led to one of them, short enough for a terminal or a language model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any, Final
 
@@ -10,13 +10,14 @@ FAIL: Final = "FAIL"
 MAX_AROUND: Final = 6_000
 """Maximum characters of the text around an action: fewer than 2,000 tokens."""
 
-_BEFORE: Final = 12
-_AFTER: Final = 4
-_LINE: Final = 160
-_ERROR: Final = 900
-_SCREEN_LINES: Final = 60
-_LOG_LINES: Final = 8
-_CUT: Final = "… (more in the trace)"
+_ACTIONS_BEFORE: Final = 12
+_ACTIONS_AFTER: Final = 4
+_MAX_LINE: Final = 160
+_MAX_ERROR: Final = 900
+_MAX_FRAMES: Final = 3
+_MAX_SCREEN_LINES: Final = 60
+_MAX_LOG_LINES: Final = 8
+_MORE: Final = "… (more in the trace)"
 
 
 def lines_of(trace: ReadTrace) -> Iterator[str]:
@@ -24,9 +25,10 @@ def lines_of(trace: ReadTrace) -> Iterator[str]:
     yield from _header(trace)
     yield ""
 
+    depths = _depths(trace)
     for action in trace.actions:
         if not action.group:
-            yield _line(trace, action, _depths(trace))
+            yield _line(trace, action, depths)
 
     for error in trace.errors:
         yield ""
@@ -36,29 +38,30 @@ def lines_of(trace: ReadTrace) -> Iterator[str]:
 def around(trace: ReadTrace, action: ReadAction) -> str:
     """Return what led to an action: the error, the actions around it, and how the screen changed."""
     header = [*_header(trace), ""]
-    if action.error:
-        for error in trace.errors[-1:]:
-            header += [*_error(error), ""]
+    if action.error and trace.errors:
+        header += [*_error(trace.errors[-1]), ""]
 
     actions = [*_actions(trace, action), ""]
     log = list(_log(trace, action))
-    screen = list(_screen(trace, action))
 
-    rest = MAX_AROUND - sum(len(line) + 1 for line in (*header, *actions, *log))
+    # The screen gets what is left: it may be of any length, and its beginning says the most.
+    used = sum(len(line) + 1 for line in (*header, *actions, *log))
+    screen = _within(list(_screen(trace, action)), MAX_AROUND - used)
 
-    return "\n".join([*header, *actions, *_within(screen, rest), *log]).rstrip()
+    return "\n".join([*header, *actions, *screen, *log]).rstrip()
 
 
 def _header(trace: ReadTrace) -> Iterator[str]:
-    yield _cut(f"{trace.title}: {trace.state}", 2 * _LINE)
+    yield _cut(f"{trace.title}: {trace.state}", 2 * _MAX_LINE)
+
     devices = "; ".join(trace.annotations)
     if devices:
-        yield _cut(devices, _LINE)
+        yield _cut(devices, _MAX_LINE)
 
 
 def _error(error: Mapping[str, Any]) -> Iterator[str]:
-    yield _cut(str(error.get("message", "")), _ERROR)
-    for frame in list(error.get("stack") or ())[:3]:
+    yield _cut(str(error.get("message", "")), _MAX_ERROR)
+    for frame in list(error.get("stack") or ())[:_MAX_FRAMES]:
         yield f"  at {frame.get('file')}:{frame.get('line')} in {frame.get('function', '')}"
 
 
@@ -69,10 +72,10 @@ def _actions(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
         if not candidate.group or candidate is action
     ]
     index = shown.index(action)
-    first = max(0, index - _BEFORE)
+    first = max(0, index - _ACTIONS_BEFORE)
     depths = _depths(trace)
 
-    for near in shown[first : index + _AFTER + 1]:
+    for near in shown[first : index + _ACTIONS_AFTER + 1]:
         mark = ">" if near is action else " "
         yield mark + _line(trace, near, depths)
 
@@ -83,54 +86,73 @@ def _line(trace: ReadTrace, action: ReadAction, depths: Mapping[str, int]) -> st
     if action.end is not None:
         length = f"{(action.end - action.start) / 1000:.1f}s"
 
-    where = ""
+    location = ""
     if action.stack:
         frame = action.stack[0]
-        where = f"  ({frame.get('file')}:{frame.get('line')})"
+        location = f"  ({frame.get('file')}:{frame.get('line')})"
 
-    mark = "x" if action.error else " "
+    mark = " "
+    error = ""
+    if action.error:
+        mark = "x"
+        first_line = action.error.partition("\n")[0]
+        error = f": {first_line}"
+
     indent = "  " * depths.get(action.key, 0)
     text = (
         f"{action.number:4} {seconds:7.1f}s {length:>6} {mark} {indent}{action.title}"
     )
-    error = f": {action.error.partition(chr(10))[0]}" if action.error else ""
 
-    return _cut(f"{text}{where}{error}", _LINE)
+    return _cut(f"{text}{location}{error}", _MAX_LINE)
 
 
 def _depths(trace: ReadTrace) -> Mapping[str, int]:
+    """Return how many actions each action is within, by its key."""
     depths: dict[str, int] = {}
     for action in trace.actions:
+        # The parent began earlier.
         depths[action.key] = depths[action.parent] + 1 if action.parent in depths else 0
+
     return depths
 
 
 def _screen(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
     """Yield how the screen differs from the last one before the action; all of it if there is none."""
-    until = trace.actions.index(action)
-    following = (later.tree for later in trace.actions[until:] if later.tree)
-    after = action.tree or next(following, ())
+    index = trace.actions.index(action)
+    # Many actions have no tree of their own, such as the polls of a wait.
+    after = _first_tree(trace.actions[index:])
+    before = _first_tree(reversed(trace.actions[:index]))
     if not after:
         yield "No tree of the screen was recorded."
         return
 
-    preceding = reversed(trace.actions[:until])
-    before = next((earlier.tree for earlier in preceding if earlier.tree), ())
-    now = list(_tree_lines(after))
+    lines_after = list(_tree_lines(after))
     if not before:
         yield "Screen:"
-        yield from now
+        yield from lines_after
         return
 
-    earlier = list(_tree_lines(before))
-    changes = list(unified_diff(earlier, now, lineterm="", n=1))[2:]
+    # Without the two lines that name the files.
+    changes = list(
+        unified_diff(list(_tree_lines(before)), lines_after, lineterm="", n=1)
+    )[2:]
     if not changes:
         yield "Screen, unchanged since the last recorded one:"
-        yield from now
+        yield from lines_after
         return
 
     yield "Screen, changes since the last recorded one:"
-    yield from (line for line in changes if not line.startswith("@@"))
+    for line in changes:
+        if not line.startswith("@@"):
+            yield line
+
+
+def _first_tree(actions: Iterable[ReadAction]) -> Sequence[Mapping[str, Any]]:
+    for action in actions:
+        if action.tree:
+            return action.tree
+
+    return ()
 
 
 def _tree_lines(
@@ -138,36 +160,40 @@ def _tree_lines(
 ) -> Iterator[str]:
     for node in nodes:
         words = [str(node.get("role", ""))]
-        words += [f'"{node["name"]}"'] if node.get("name") else []
-        words += [f"text={node['text']!r}"] if node.get("text") else []
+        if node.get("name"):
+            words.append(f'"{node["name"]}"')
+        if node.get("text"):
+            words.append(f"text={node['text']!r}")
 
-        if box := node.get("box"):
+        box = node.get("box")
+        if box:
             words.append(
                 f"[{box['x']:.0f},{box['y']:.0f} {box['width']:.0f}x{box['height']:.0f}]"
             )
 
-        yield _cut(indent + " ".join(words), _LINE)
+        yield _cut(indent + " ".join(words), _MAX_LINE)
         yield from _tree_lines(node.get("children") or (), f"{indent}  ")
 
 
 def _log(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
-    lines = [line for line in trace.console if line[0] >= action.start]
-    shown = [line for line in lines if line[1] in {"error", "warning"}] or lines
+    """Yield the last lines of the devices' logs since an action: those of trouble, else all."""
+    lines = [line for line in trace.console if line.time >= action.start]
+    shown = [line for line in lines if line.level in {"error", "warning"}] or lines
     if shown:
         yield ""
         yield "Device log:"
 
-    for _, level, text in shown[-_LOG_LINES:]:
-        yield _cut(f"  {level} {text}", _LINE)
+    for line in shown[-_MAX_LOG_LINES:]:
+        yield _cut(f"  {line.level} {line.text}", _MAX_LINE)
 
 
 def _within(lines: Sequence[str], characters: int) -> list[str]:
-    """Return as many lines as fit."""
+    """Return as many lines as fit; the last one says if there are more."""
     kept: list[str] = []
     for line in lines:
         characters -= len(line) + 1
-        if characters < len(_CUT) or len(kept) > _SCREEN_LINES:
-            return [*kept, _CUT]
+        if characters < len(_MORE) or len(kept) > _MAX_SCREEN_LINES:
+            return [*kept, _MORE]
 
         kept.append(line)
 

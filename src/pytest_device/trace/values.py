@@ -1,15 +1,18 @@
 """What a test and its devices did, as frozen values. All texts in them are masked already."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from pytest_device.trace.screen import Screen
 
-Group = Literal["", "getter", "configuration"]
+Group: TypeAlias = Literal["", "getter", "configuration"]
 """``getter`` and ``configuration`` are noise: Playwright's viewer hides them unless asked."""
 
-Level = Literal["debug", "info", "warning", "error"]
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,24 @@ class Action:
     error: Failure | None = None
     attachments: Sequence[Attachment] = ()
 
+    @property
+    def full_title(self) -> str:
+        """The title with the parameters that it names."""
+        return filled_in(self.title, self.params)
+
+
+def filled_in(title: str, params: Mapping[str, Any]) -> str:
+    """Return a title with the parameters that it names, each of them once: a value may look like a name.
+
+    >>> filled_in("Type {text} into {element}", {"text": "{element}", "element": "id 'name'"})
+    "Type {element} into id 'name'"
+    """
+
+    def value_of(name: re.Match[str]) -> str:
+        return str(params.get(name[1], name[0]))
+
+    return _PLACEHOLDER.sub(value_of, title)
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -192,7 +213,7 @@ class TestError:
     stack: Sequence[Frame] = ()
 
 
-Value = Action | Picture | Tree | LogLine | Exchange | Output | TestError
+Value: TypeAlias = Action | Picture | Tree | LogLine | Exchange | Output | TestError
 
 
 class Sink(Protocol):
