@@ -13,8 +13,11 @@ import pytest_device
 from pytest_device import DeviceClient, SessionRequest
 from pytest_device.controllers.snapshot import Rect
 from pytest_device.redact import is_secret_name
+from pytest_device.report.bill import cost_of
+from pytest_device.report.lines import normalize
 from pytest_device.settings import as_given, resolve
 from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.trace.values import filled_in
 from pytest_device.verdict import Verdict
 from tests.docs_pages import DOCS
 
@@ -34,7 +37,14 @@ def examples_of(name: str) -> Iterator[doctest.DocTest]:
             yield example
 
 
-FUNCTIONS = (as_given, is_secret_name, resolve)
+FUNCTIONS = (
+    as_given,
+    cost_of,
+    filled_in,
+    is_secret_name,
+    normalize,
+    resolve,
+)
 """Functions of this package's own modules whose examples say more than their sentences."""
 EXAMPLES = [
     pytest.param(example, id=example.name)

@@ -27,7 +27,7 @@ _ROUNDINGS: Final = {
     "session": "each session rounded up to a minute",
     "run": "rounded up to a minute",
 }
-"""Names of ``device_minute_rounding`` as shown."""
+"""What the summary says for each value of ``device_minute_rounding``."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class SessionUse:
     tests: set[str] = field(default_factory=set[str])
     used_seconds: float = 0.0
     retried_seconds: float = 0.0
-    """The part of it that attempts used that were repeated."""
+    """The part of ``used_seconds`` of attempts that were repeated."""
     by_owner: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Used seconds, by the tests' owners."""
 
@@ -131,8 +131,9 @@ class Bill:
         if use is None:
             return
 
-        of = event.session
-        use.page = of.url or use.page
+        session = event.session
+        use.page = session.url or use.page
+
         match event:
             case Created():
                 use.is_created = True
@@ -142,8 +143,9 @@ class Bill:
                 use.is_attached = True
             case Ready(boot_seconds=seconds) if seconds is not None:
                 use.boot_seconds = seconds
+            # Without the service's timestamps, the boot took as long as this process waited.
             case Ready() | StartFailed():
-                use.boot_seconds = of.waited_seconds
+                use.boot_seconds = session.waited_seconds
             case _:
                 pass
 
@@ -158,11 +160,12 @@ class Bill:
         return self.uses.get(session.session_id)
 
     def add_attempt(self, phases: Sequence[TestPhase], *, is_retried: bool) -> None:
-        """Count an attempt at a test for each session that it had."""
+        """Count an attempt at a test for each session that it had, with its whole time: all its devices run that long."""
         sessions = dict.fromkeys(
             session_id for phase in phases for session_id in phase.sessions
         )
         seconds = sum(phase.seconds for phase in phases)
+
         for session_id in sessions:
             use = self.uses.get(session_id)
             if use is None:
@@ -187,23 +190,26 @@ class Bill:
         sums: dict[str, float] = defaultdict(float)
         by_platform: dict[str, float] = defaultdict(float)
         by_owner: dict[str, float] = defaultdict(float)
+
         for use in self.uses.values():
-            running = times[use.session_id].seconds if use.session_id in times else 0.0
+            running = _running_seconds(use, times)
             boot = use.paid_boot_seconds
+            paid = boot + running
 
             for name, seconds in _split(use, running):
                 sums[name] += seconds
 
             sums["boot"] += boot
-            sums["paid"] += boot + running
+            sums["paid"] += paid
+            # Without sharing, each further test would have had a boot of its own.
             sums["shared"] += max(0, len(use.tests) - 1) * use.boot_seconds
 
             if use.is_taken_over:
                 sums["warm"] += self._usual_boot(use.label) or 0.0
 
-            by_platform[use.platform] += (boot + running) / _MINUTE
+            by_platform[use.platform] += paid / _MINUTE
             for owner, share in _shares(use):
-                by_owner[owner] += share * (boot + running) / _MINUTE
+                by_owner[owner] += share * paid / _MINUTE
 
         return Minutes(
             **{name: seconds / _MINUTE for name, seconds in sums.items()},
@@ -216,11 +222,16 @@ class Bill:
     def paid_by_session(self, times: Mapping[str, DeviceTime]) -> Iterator[float]:
         """Yield the minutes of each session that the run pays for."""
         for use in self.uses.values():
+            # Whoever created it pays for it.
             if use.is_attached:
                 continue
 
-            running = times[use.session_id].seconds if use.session_id in times else 0.0
-            yield (use.paid_boot_seconds + running) / _MINUTE
+            yield (use.paid_boot_seconds + _running_seconds(use, times)) / _MINUTE
+
+
+def _running_seconds(use: SessionUse, times: Mapping[str, DeviceTime]) -> float:
+    time = times.get(use.session_id)
+    return time.seconds if time else 0.0
 
 
 def _split(use: SessionUse, running: float) -> Iterator[tuple[str, float]]:
@@ -229,6 +240,7 @@ def _split(use: SessionUse, running: float) -> Iterator[tuple[str, float]]:
         yield "left_over", running
         return
 
+    # A test also takes time before its device is ready and after it has stopped.
     used = min(use.used_seconds, running)
     yield "idle", running - used
     yield "retried", min(use.retried_seconds, used)
@@ -239,6 +251,7 @@ def _shares(use: SessionUse) -> Iterator[tuple[str, float]]:
     if not use.used_seconds:
         yield "", 1.0
         return
+
     for owner, seconds in use.by_owner.items():
         yield owner, seconds / use.used_seconds
 
@@ -270,33 +283,45 @@ class Cost:
 
 
 def cost_of(minutes: Iterable[float], price: str, rounding: str) -> Cost:
-    """Return the cost of sessions' minutes; raises ValueError with the rule if the price is not a number."""
+    """Return the cost of sessions' minutes.
+
+    Arguments:
+        minutes: The minutes of each session.
+        price: The price of a minute, as the setting has it.
+        rounding: What is rounded up to whole minutes: ``session``, ``run``, or nothing (``exact``).
+
+    Raises:
+        ValueError: The price is not a number; the message has the rule and an example.
+
+    >>> print(cost_of([1.5, 2.25], "0.05", "session"))
+    0.25 (5.00 minutes at 0.05, boots included, each session rounded up to a minute)
+    """
     problem = (
         f"{Options.minute_price.flag}={price!r} must be a number that is not negative, for example 0.05: "
         "no cost is shown"
     )
 
     try:
-        amount = Decimal(price)
+        minute_price = Decimal(price)
     except InvalidOperation:
         raise ValueError(problem) from None
 
-    if not amount.is_finite() or amount < 0:
+    if not minute_price.is_finite() or minute_price < 0:
         raise ValueError(problem)
 
     # By its text, a float is the decimal that the report shows, without the error of its binary form.
     by_session = [Decimal(str(of_session)) for of_session in minutes]
     if rounding == "session":
-        by_session = [_up(of_session) for of_session in by_session]
+        by_session = [_rounded_up(of_session) for of_session in by_session]
 
     total = sum(by_session, Decimal(0))
     if rounding == "run":
-        total = _up(total)
+        total = _rounded_up(total)
 
-    return Cost(amount, rounding, total)
+    return Cost(minute_price, rounding, total)
 
 
-def _up(minutes: Decimal) -> Decimal:
+def _rounded_up(minutes: Decimal) -> Decimal:
     return minutes.to_integral_value(rounding=ROUND_CEILING)
 
 

@@ -13,11 +13,12 @@ from pytest_device.report.test_result import TestResult
 from pytest_device.verdict import Verdict
 
 MAX_ANNOTATIONS: Final = 10
-"""GitHub shows that many errors of a step, and as many warnings, and drops the others without a word."""
+"""Maximum annotations of a level: GitHub shows as many of a step, and drops the others without a word."""
 _MAX_TITLE: Final = 200
 _MAX_MESSAGE: Final = 4000
 _MAX_MESSAGE_LINES: Final = 10
 _DATA: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+"""How the runner of GitHub decodes the text of a command; the values of properties have two signs more."""
 _PROPERTY: Final = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
 
 
@@ -28,14 +29,14 @@ class Annotation:
     level: str
     title: str
     message: str
-    place: Location | None = None
+    location: Location | None = None
 
     def command(self, mask: Callable[[str], str]) -> str:
         """Return the command for GitHub: one line, in which no text can end a value or begin another command."""
         values: dict[str, str] = {}
-        if self.place:
-            values["file"] = self.place.file
-            values["line"] = str(self.place.line)
+        if self.location:
+            values["file"] = self.location.file
+            values["line"] = str(self.location.line)
 
         values["title"] = _cut(mask(self.title), _MAX_TITLE)
         properties = ",".join(
@@ -58,14 +59,16 @@ def annotations(
         if result.outcome in FAILED and not result.verdict
     ]
 
-    places = {result.test: result.location for result in results}
+    locations = {result.test: result.location for result in results}
     warnings: list[Annotation] = []
+
     for group in group_incidents(incidents, []).values():
         first = group.incidents[0]
         is_warning = first.verdict is Verdict.INFRASTRUCTURE
         level = "warning" if is_warning else "error"
         title = f"{first.verdict}: {first.test}"
-        annotation = Annotation(level, title, group.line(), places.get(first.test))
+        annotation = Annotation(level, title, group.line(), locations.get(first.test))
+
         if is_warning:
             warnings.append(annotation)
         else:
@@ -80,8 +83,10 @@ def _limited(all_annotations: Sequence[Annotation]) -> Iterator[Annotation]:
         yield from all_annotations
         return
 
+    # The last one says how many are missing.
     shown = MAX_ANNOTATIONS - 1
     yield from all_annotations[:shown]
+
     level = all_annotations[0].level
     more = counted(len(all_annotations) - shown, f"more {level}")
     yield Annotation(level, more, f"{more}: see the summary of the job, or its log")
@@ -93,6 +98,7 @@ def _described(result: TestResult) -> str:
         lines = [result.reason]
 
     lines += result.explanation
+
     facts = {
         "device": result.device,
         "session page": result.page,
@@ -102,12 +108,12 @@ def _described(result: TestResult) -> str:
     return "\n".join(lines)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, max_length: int) -> str:
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
-def _encoded(text: str, signs: Mapping[int, str]) -> str:
-    return escaped(text).translate(signs)
+def _encoded(text: str, codes: Mapping[int, str]) -> str:
+    return escaped(text).translate(codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,7 @@ def github_section(title: str) -> LogSection:
 
 def gitlab_section(title: str, name: str, seconds: int) -> LogSection:
     """Return a section of GitLab; ``name`` must be unique in the job, ``seconds`` are those of the epoch."""
+    # Erases the marker that the terminal would show.
     clear = "\x1b[0K"
     line = " ".join(escaped(title).split())
 

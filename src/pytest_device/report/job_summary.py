@@ -18,7 +18,7 @@ _MAX_TEXT: Final = 300
 """Characters of a name or an error."""
 _MAX_LINE: Final = 1000
 _MAX_LINES: Final = 50
-"""Lines about devices: more of one kind are counted anyway."""
+"""Lines about devices: the receipt already counts what it has many of."""
 _LEFT_OUT_BYTES: Final = 200
 """Room for the line that says how much is left out."""
 _ENTITIES: Final = {ord(sign): f"&#{ord(sign)};" for sign in punctuation}
@@ -27,6 +27,7 @@ _ORDER: Final = (
     *("failed", "error", "passed", "skipped", "xfailed", "xpassed"),
     *("quarantined", "retried", "rerun"),
 )
+"""Outcomes in the order of the heading: what fails the run comes first."""
 _COLUMNS: Final = (
     "Test",
     "Result",
@@ -50,32 +51,42 @@ class RunSummary:
 def summary(run: RunSummary, room: int, mask: Callable[[str], str]) -> str:
     """Return the summary in at most ``room`` bytes of UTF-8; empty if not even its heading fits.
 
-    ``mask`` is applied to each text of a test before it is encoded.
+    ``mask`` is applied to each text of a test before it is encoded: an encoded secret would not be found.
     """
     head = "\n\n".join([f"### {_heading(run)}", *_sentences(run)])
-    shown = [_encoded(mask(line), _MAX_LINE) for line in run.lines[:_MAX_LINES]]
-    if left := len(run.lines) - len(shown):
-        shown.append(f"{counted(left, 'more line')} in the log")
-
-    lines = "".join(f"- {line}\n" for line in shown)
-    devices = f"\n#### Devices\n\n{lines}" if lines else ""
+    devices = _devices(run.lines, mask)
     page = _Page(room)
     if not page.fits(f"{head}\n", devices):
         return ""
 
     page.add(f"{head}\n")
+    # Whether all sessions are stopped must not be what is left out.
     page.reserve(devices)
     _add_results(page, run, mask)
     page.release(devices)
+
     return page.text
+
+
+def _devices(lines: Sequence[str], mask: Callable[[str], str]) -> str:
+    """Return the section about devices and minutes; empty without lines."""
+    if not lines:
+        return ""
+
+    shown = [_encoded(mask(line), _MAX_LINE) for line in lines[:_MAX_LINES]]
+    left_out = len(lines) - len(shown)
+    if left_out:
+        shown.append(f"{counted(left_out, 'more line')} in the log")
+
+    items = "".join(f"- {line}\n" for line in shown)
+    return f"\n#### Devices\n\n{items}"
 
 
 def _add_results(page: "_Page", run: RunSummary, mask: Callable[[str], str]) -> None:
     """Add the tests that failed, were retried or are in quarantine, as far as there is room."""
     failed = [result for result in run.results if result.outcome in FAILED]
-    failed.sort(
-        key=lambda result: bool(result.verdict)
-    )  # what a test found comes first
+    # What a test found comes before what failed around it.
+    failed.sort(key=lambda result: bool(result.verdict))
     page.add_all(
         f"\n{_row(_COLUMNS)}{_row(['---'] * len(_COLUMNS))}",
         (_row(_cells(result, mask)) for result in failed),
@@ -91,14 +102,11 @@ def _add_results(page: "_Page", run: RunSummary, mask: Callable[[str], str]) -> 
         "retried test",
     )
 
-    excused = [result for result in run.results if result.outcome == "quarantined"]
+    quarantined = [result for result in run.results if result.outcome == "quarantined"]
     page.add_all(
         "\n#### Quarantined\n\n",
-        (
-            f"- {_code(mask(result.test))}: {_code(mask(result.reason))}{_device(result, mask)}\n"
-            for result in excused
-        ),
-        len(excused),
+        (f"- {_quarantined(result, mask)}\n" for result in quarantined),
+        len(quarantined),
         "quarantined test",
     )
 
@@ -144,8 +152,10 @@ class _Page:
             self.add(row)
             added += 1
 
-        if left := total - added:
-            self.add(f"\n{counted(left, f'more {noun}')} left out: no more room.\n")
+        left_out = total - added
+        if left_out:
+            more = counted(left_out, f"more {noun}")
+            self.add(f"\n{more} left out: no more room.\n")
 
 
 def _heading(run: RunSummary) -> str:
@@ -179,20 +189,23 @@ def _sentences(run: RunSummary) -> Iterator[str]:
 def _cells(result: TestResult, mask: Callable[[str], str]) -> Iterator[str]:
     yield _code(mask(result.test))
     yield f"{result.outcome}, {result.verdict}" if result.verdict else result.outcome
+    # The cell before has the verdict.
     reason = mask(result.reason).removeprefix(f"{result.verdict}: ")
     lines = [reason, *map(mask, result.explanation)]
     yield "<br>".join(map(_code, lines))
-    yield _linked(
-        mask(result.device) or "session page", mask(result.page), result.device
-    )
+    yield _device_cell(mask(result.device), mask(result.page))
     yield _encoded(result.minutes, _MAX_TEXT)
     yield _code(mask(result.files)) if result.files else ""
 
 
-def _linked(text: str, page: str, device: str) -> str:
-    if page.startswith(("https://", "http://")):
-        return f'<a href="{_encoded(page, _MAX_LINE)}">{_encoded(text, _MAX_TEXT)}</a>'
-    return _encoded(text, _MAX_TEXT) if device else ""
+def _device_cell(device: str, page: str) -> str:
+    """Return the device, linked to its session page; empty without either."""
+    # Another scheme could run a script.
+    if not page.startswith(("https://", "http://")):
+        return _encoded(device, _MAX_TEXT)
+
+    text = _encoded(device or "session page", _MAX_TEXT)
+    return f'<a href="{_encoded(page, _MAX_LINE)}">{text}</a>'
 
 
 def _retried(result: TestResult, mask: Callable[[str], str]) -> str:
@@ -203,8 +216,12 @@ def _retried(result: TestResult, mask: Callable[[str], str]) -> str:
     )
 
 
-def _device(result: TestResult, mask: Callable[[str], str]) -> str:
-    return f" ({_encoded(mask(result.device), _MAX_TEXT)})" if result.device else ""
+def _quarantined(result: TestResult, mask: Callable[[str], str]) -> str:
+    device = ""
+    if result.device:
+        device = f" ({_encoded(mask(result.device), _MAX_TEXT)})"
+
+    return f"{_code(mask(result.test))}: {_code(mask(result.reason))}{device}"
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -216,11 +233,13 @@ def _code(text: str) -> str:
     return f"<code>{_encoded(text, _MAX_TEXT)}</code>"
 
 
-def _encoded(text: str, most: int) -> str:
+def _encoded(text: str, max_length: int) -> str:
     """Return foreign text in one line, cut if it is long, without any syntax."""
     line = " ".join(escaped(text).split())
-    cut = line if len(line) <= most else f"{line[: most - 1]}…"
-    return cut.translate(_ENTITIES)
+    if len(line) > max_length:
+        line = f"{line[: max_length - 1]}…"
+
+    return line.translate(_ENTITIES)
 
 
 def _size(text: str) -> int:

@@ -35,7 +35,7 @@ from pytest_device.verdict import Verdict
 
 PATIENCE_SECONDS: Final = 5.0
 """Waits up to this many seconds need no explanation: they get a line only with ``-v``."""
-_UNUSUAL: Final = 1.5
+_LONG_BOOT_FACTOR: Final = 1.5
 """Factor by which a boot must exceed the usual time to count as long."""
 
 _PAGE: Final = re.compile(r" \((?:session page: )?https?://[^\s()]+\)")
@@ -51,12 +51,12 @@ _COLORS: Final[Mapping[type[Event], str]] = {
 def needs_line(event: Event, usual_seconds: float | None) -> bool:
     """Return whether an event gets a line even without ``-v``: trouble, and long boots."""
     match event:
-        case StartFailed(attempt=0):  # the error of its test says it
+        # The error of its test says it.
+        case StartFailed(attempt=0):
             return False
         case StateChanged() | Ready():
-            return event.session.waited_seconds > max(
-                PATIENCE_SECONDS, _UNUSUAL * (usual_seconds or 0.0)
-            )
+            long_seconds = _LONG_BOOT_FACTOR * (usual_seconds or 0.0)
+            return event.session.waited_seconds > max(PATIENCE_SECONDS, long_seconds)
         case StartFailed() | StopDelayed() | StopFailed() | CreateUnknown() | Gone():
             return True
         case _:
@@ -76,48 +76,54 @@ def line_of(event: Event) -> str:
 
 def _start_line(event: SessionEvent) -> str:
     """Format the line of a session on its way to a test, without its label; other events use ``_end_line``."""
-    of = event.session
+    session = event.session
     device = f" on {detail_of(event)}" if detail_of(event) else ""
+
     match event:
         case Created() | Attached():
-            text = "session page:" if of.url else "created"
+            text = "session page:" if session.url else "created"
             if isinstance(event, Attached):
                 text = "attached to an existing session"
 
-            return with_pages(text, [_where(of)])
+            return with_pages(text, [_page_or_id(session)])
         case StateChanged():
-            return f"after {of.waited_seconds:.0f} s: {STATES.get(event.state, event.state)}"
+            state = STATES.get(event.state, event.state)
+            return f"after {session.waited_seconds:.0f} s: {state}"
         case Ready():
-            return f"ready after {of.waited_seconds:.1f} s{device}"
+            return f"ready after {session.waited_seconds:.1f} s{device}"
         case TakenOver():
-            return with_pages(f"taken over from an earlier run{device}", [_where(of)])
+            text = f"taken over from an earlier run{device}"
+            return with_pages(text, [_page_or_id(session)])
         case StartFailed():
             failed = "failed to start"
             if event.attempt:
-                failed = f"failed to start, retrying with a new session ({event.attempt}/{event.limit})"
+                failed += (
+                    f", retrying with a new session ({event.attempt}/{event.limit})"
+                )
 
-            return with_pages(f"{failed}: {cause_of(event)}", [of.url])
+            return with_pages(f"{failed}: {cause_of(event)}", [session.url])
         case _:
             return _end_line(event)
 
 
 def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown) -> str:
-    of = event.session
+    session = event.session
+
     match event:
         case Stopped() | Gone():
             return STATES.get(event.status, event.status)
         case StopDelayed():
             return f"not stopped yet, still trying: {event.reason}"
         case StopFailed():
-            return with_pages(f"COULD NOT BE STOPPED: {event.reason}", [_where(of)])
+            text = f"COULD NOT BE STOPPED: {event.reason}"
+            return with_pages(text, [_page_or_id(session)])
         case Kept() | KeptWarm():
-            limit = f"for up to {of.minutes} minutes"
+            text = f"kept for up to {session.minutes} minutes"
             if isinstance(event, KeptWarm):
-                limit = f"warm until {event.until}"
+                text = f"kept warm until {event.until}"
 
-            return with_pages(
-                f"kept {limit}", [of.url, f"pytest-device stop {of.session_id}"]
-            )
+            stop = f"pytest-device stop {session.session_id}"
+            return with_pages(text, [session.url, stop])
         case Unused():
             return "booted in advance, but not used by any test"
         case CreateUnknown():
@@ -128,18 +134,18 @@ def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown) -> st
 
 def _unknown_line(event: CreateUnknown) -> str:
     minutes = event.session.minutes
-    what = f"a session named {event.name!r} may be running for up to {minutes} minutes"
-    if not event.awaited_until:
-        return f"the response to the create call was lost: {what}"
-
+    risk = f"a session named {event.name!r} may be running for up to {minutes} minutes"
     until = event.awaited_until
+    if not until:
+        return f"the response to the create call was lost: {risk}"
+
     return (
-        f"no response to the create call yet: {what}. Until {until}, the reaper waits for the response, and stops the "
+        f"no response to the create call yet: {risk}. Until {until}, the reaper waits for the response, and stops the "
         "session as soon as it has its ID"
     )
 
 
-def _where(session: SessionRef) -> str:
+def _page_or_id(session: SessionRef) -> str:
     return session.url or session.session_id
 
 
@@ -189,13 +195,13 @@ class IncidentGroup(NamedTuple):
     pages: Sequence[str]
 
     def line(self, *, with_cause: bool = True) -> str:
-        """Return a line with the tests; without the cause if the error of the first test, further up, says it."""
-        # The error of a test that was not attempted is not shown.
-        shown = [incident for incident in self.incidents if not incident.cause]
-        first = shown[0] if shown else self.incidents[0]
-        with_cause = with_cause or not shown
+        """Return a line with the tests; ``with_cause`` is False if the output already has the error of the first one."""
+        # Pytest shows no error of a test that was not attempted.
+        attempted = [incident for incident in self.incidents if not incident.cause]
+        first = attempted[0] if attempted else self.incidents[0]
+        with_cause = with_cause or not attempted
 
-        # A rerun meets the cause again.
+        # A test that is run again may meet the cause again.
         tests = {incident.test for incident in self.incidents}
         affected = f"{counted(len(tests), 'test')} affected, first {first.test}"
 
@@ -217,17 +223,22 @@ def group_incidents(
     for incident in incidents:
         by_cause.setdefault(normalize(incident.text), []).append(incident)
 
-    pages = {
-        key: [
-            event.session.url for event in not_started if normalize(event.reason) == key
-        ]
-        for key in by_cause
+    pages: dict[str, list[str]] = {}
+    for event in not_started:
+        pages.setdefault(normalize(event.reason), []).append(event.session.url)
+
+    return {
+        cause: IncidentGroup(group, pages.get(cause, []))
+        for cause, group in by_cause.items()
     }
-    return {key: IncidentGroup(group, pages[key]) for key, group in by_cause.items()}
 
 
 def normalize(text: str) -> str:
-    """Return an error without the parts that differ between sessions: URLs, IDs, times."""
+    """Return an error without the parts that differ between sessions: URLs, IDs, times.
+
+    >>> normalize("no answer within 30.5 s (https://devices.example/sessions/7)")
+    'no answer within …'
+    """
     return re.sub(
         r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<!\d)\d++(\.\d++)? s\b",
         "…",

@@ -44,17 +44,17 @@ from pytest_device.sessions.states import (
 
 MAX_LISTED: Final = 10
 """Maximum number of listed items of one kind: more would push the test results off the screen."""
-_SHOWN_SECONDS: Final = 1.0
+_MIN_QUEUED_SECONDS: Final = 1.0
 """Minimum queue time to show: shorter times are single lock attempts, not waits."""
 _ALWAYS: Final = frozenset({"created", "stopped"})
-"""Counts that are shown even if they are 0."""
-_WORDS: Final = {
+"""Counts that are shown even if they are 0: that all sessions are stopped is what readers look for."""
+_COUNT_NAMES: Final = {
     "taken_over": "taken over",
     "stopped": "stopped (confirmed)",
     "kept_warm": "kept warm",
     "start_failed": "failed to start",
 }
-_E = TypeVar("_E", bound=SessionEvent)
+_EventT = TypeVar("_EventT", bound=SessionEvent)
 
 
 class Line(NamedTuple):
@@ -82,12 +82,15 @@ class DeviceTime(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """Return how the seconds limit the true time."""
+        """How the seconds limit the true time: ``exactly``, ``at most``, ``at least`` or ``about``."""
         if self.may_be_shorter and self.may_be_longer:
             return "about"
         if self.may_be_shorter:
             return "at most"
-        return "at least" if self.may_be_longer else "exactly"
+        if self.may_be_longer:
+            return "at least"
+
+        return "exactly"
 
 
 class _Record:
@@ -96,7 +99,7 @@ class _Record:
     def __init__(self) -> None:
         self.events: list[SessionEvent] = []
 
-    def of(self, kind: type[_E]) -> list[_E]:
+    def events_of(self, kind: type[_EventT]) -> list[_EventT]:
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
@@ -106,30 +109,41 @@ class _Record:
 
     def not_stopped(self) -> SessionEvent:
         """Return the event that best explains why it may be running: that of the newest stop, else the newest."""
-        tried = [event for event in self.events if end_of(event) in RETRIABLE]
-        return (tried or self.events)[-1]
+        tried_to_stop = [event for event in self.events if end_of(event) in RETRIABLE]
+        if tried_to_stop:
+            return tried_to_stop[-1]
+
+        return self.events[-1]
 
     def device_time(self) -> "DeviceTime":
         """Return how long the run used it: each process reports its own time, except in the last stop.
 
         If all processes had kept it warm before, that stop reports the whole time since its creation.
         """
-        stopped = [_stopped_time(event) for event in self.of(Stopped)[-1:]]
-        warm = [DeviceTime(event.used_seconds or 0.0) for event in self.of(KeptWarm)]
-        if is_left_by_all(self._ends(), self._users()):
-            times = stopped if stopped and self.of(Created) else warm
-        else:
-            times = [*warm, *stopped]
+        times = [
+            DeviceTime(event.used_seconds or 0.0) for event in self.events_of(KeptWarm)
+        ]
+        stops = self.events_of(Stopped)
+        if stops:
+            last_stop = _stopped_time(stops[-1])
+            if not is_left_by_all(self._ends(), self._users()):
+                times.append(last_stop)
+            elif self.events_of(Created):
+                times = [last_stop]
+            # Else an earlier run created it: that stop would count the time of that run, too.
 
         is_open = self.end not in {State.STOPPED, State.WARM, State.ATTACHED}
         return DeviceTime.sum([*times, DeviceTime(may_be_longer=is_open)])
 
     def waited_seconds(self) -> float:
         """Return the seconds that the run waited for it, not counting its start in the background."""
-        usable = [*self.of(Ready)[-1:], *self.of(TakenOver)[-1:]]
+        usable = [*self.events_of(Ready)[-1:], *self.events_of(TakenOver)[-1:]]
         first = self.events[0].session
-        last = (usable or self.events[-1:])[0].session
-        if self.of(Unused) or (usable and last.late_seconds is not None):
+        last = usable[0].session if usable else self.events[-1].session
+
+        # It was ready before a test asked for it.
+        is_ready_early = bool(usable) and last.late_seconds is not None
+        if is_ready_early or self.events_of(Unused):
             return 0.0
 
         in_background = 0.0
@@ -139,11 +153,12 @@ class _Record:
         return max(0.0, last.waited_seconds - in_background)
 
     def _ends(self) -> list[State]:
-        return [end for event in self.events if (end := end_of(event))]
+        ends = map(end_of, self.events)
+        return [end for end in ends if end is not None]
 
     def _users(self) -> int:
         """Return how many processes used it."""
-        return len(self.of(Created)) + len(self.of(TakenOver))
+        return len(self.events_of(Created)) + len(self.events_of(TakenOver))
 
 
 class Receipt:
@@ -210,7 +225,7 @@ class Receipt:
             if record.end not in OVER
         ]
 
-    def known(self) -> set[str]:
+    def settled(self) -> set[str]:
         """Return the IDs of sessions whose end is known, and the names of those with unknown IDs."""
         over = {key for key, record in self._records.items() if record.end in OVER}
         return over | {event.name for event in self.lost}
@@ -237,16 +252,18 @@ class Receipt:
             yield Line(_not_stopped(event), "red")
 
         yield from _of_events(self.lost)
+
         groups = group_incidents(self.incidents, self._not_started)
+        # The others are listed with the error that they have caused.
         failed = [
-            with_pages(
-                f"failed to start: {e.session.label}: {cause_of(e)}", [e.session.url]
-            )
-            for e in self._not_started
-            if normalize(e.reason) not in groups
+            _not_started(event)
+            for event in self._not_started
+            if normalize(event.reason) not in groups
         ]
         yield from listed(failed, "yellow")
-        yield from map(Line, self._notes)
+
+        for note in self._notes:
+            yield Line(note)
 
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
@@ -294,18 +311,17 @@ class Receipt:
     def _counted(self) -> str:
         ran = self.device_time()
         bound = "" if ran.bound == "exactly" else f"{ran.bound} "
-        counts = self._numbers().items()
         numbers = [
-            f"{number} {_WORDS.get(what, what)}"
-            for what, number in counts
-            if number or what in _ALWAYS
+            f"{number} {_COUNT_NAMES.get(name, name)}"
+            for name, number in self._numbers().items()
+            if number or name in _ALWAYS
         ]
 
         times = [
             f"{bound}{duration(ran.seconds)} of device time",
             f"{duration(self._waited_seconds())} waiting for devices",
         ]
-        if self._queued_seconds >= _SHOWN_SECONDS:
+        if self._queued_seconds >= _MIN_QUEUED_SECONDS:
             times.append(f"{duration(self._queued_seconds)} queued")
 
         return f"devices: {', '.join(numbers)}; {', '.join(times)}"
@@ -323,7 +339,7 @@ class Receipt:
         all_records = self._records.values()
         attached = sum(record.end is State.ATTACHED for record in own)
         taken_over = sum(
-            bool(record.of(TakenOver)) and not record.of(Created)
+            bool(record.events_of(TakenOver)) and not record.events_of(Created)
             for record in all_records
         )
 
@@ -337,13 +353,13 @@ class Receipt:
             "kept_warm": len(self._ended_as(State.WARM, KeptWarm)),
             "unknown": len(self.lost),
             "start_failed": len(self._not_started),
-            "unused": sum(bool(record.of(Unused)) for record in all_records),
+            "unused": sum(bool(record.events_of(Unused)) for record in all_records),
         }
 
-    def _ended_as(self, end: State, kind: type[_E]) -> list[_E]:
-        """Return the deciding event of each session with this end."""
+    def _ended_as(self, end: State, kind: type[_EventT]) -> list[_EventT]:
+        """Return the last event of a kind of each session with this end."""
         return [
-            record.of(kind)[-1]
+            record.events_of(kind)[-1]
             for record in self._records.values()
             if record.end is end
         ]
@@ -353,6 +369,7 @@ class Receipt:
 
     def device_time(self) -> DeviceTime:
         """Return how long the sessions ran, by the service's timestamps."""
+        # A session whose create call has no response may be running.
         of_lost = DeviceTime(may_be_longer=bool(self.lost))
         return DeviceTime.sum(
             [*(record.device_time() for record in self._own()), of_lost]
@@ -366,17 +383,28 @@ class Receipt:
 def _stopped_time(event: Stopped) -> DeviceTime:
     if event.running_seconds is None and event.max_running_seconds is not None:
         return DeviceTime(event.max_running_seconds, may_be_shorter=True)
+
     return DeviceTime(event.running_seconds or 0.0)
 
 
+def _not_started(event: StartFailed) -> str:
+    session = event.session
+    return with_pages(
+        f"failed to start: {session.label}: {cause_of(event)}", [session.url]
+    )
+
+
 def _not_stopped(event: SessionEvent) -> str:
-    of = event.session
-    cost = f"it may be billed for up to {of.minutes} more minutes" if of.minutes else ""
-    facts = filter(None, (detail_of(event), cost))
-    stop = f"pytest-device stop {of.session_id}"
+    session = event.session
+    cost = ""
+    if session.minutes:
+        cost = f"it may be billed for up to {session.minutes} more minutes"
+
+    facts = "; ".join(filter(None, (detail_of(event), cost)))
+    stop = f"pytest-device stop {session.session_id}"
 
     return with_pages(
-        f"{of.label}: NOT CONFIRMED AS STOPPED: {'; '.join(facts)}", [of.url, stop]
+        f"{session.label}: NOT CONFIRMED AS STOPPED: {facts}", [session.url, stop]
     )
 
 

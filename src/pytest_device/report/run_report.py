@@ -1,6 +1,6 @@
 """The report of a run as data: its tests with their attempts, its sessions, causes and minutes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,51 +12,51 @@ from pytest_device.report.phase import REPEATED, TestPhase, deciding_phase
 from pytest_device.report.receipt import Line, Receipt, listed
 from pytest_device.settings import Settings
 
-_SHOWN_MINUTES: Final = 0.05
-"""Less is shown as 0.0."""
+_MIN_MINUTES: Final = 0.05
+"""Minimum of a part of the minutes to show: less would be 0.0."""
 VERSION: Final = 1
 """Incremented with each change that would make readers of an older version misread ``device-run.json``."""
 
 
 @dataclass(slots=True)
-class Attempt:
+class _Attempt:
     """The phases of one attempt at a test, in order."""
 
     number: int
     phases: list[TestPhase] = field(default_factory=list[TestPhase])
 
     @property
-    def _deciding(self) -> TestPhase:
-        return deciding_phase(self.phases)
-
-    @property
     def outcome(self) -> str:
-        return self._deciding.outcome
+        return deciding_phase(self.phases).outcome
 
     @property
-    def is_retried(self) -> bool:
-        return self.outcome in REPEATED
+    def verdict(self) -> str:
+        return deciding_phase(self.phases).verdict
 
     @property
     def error(self) -> str:
-        return self._deciding.error
+        return deciding_phase(self.phases).error
+
+    @property
+    def is_repeated(self) -> bool:
+        return self.outcome in REPEATED
 
     def to_json(self) -> dict[str, Any]:
         """Return the attempt as plain values."""
+        seconds = sum(phase.seconds for phase in self.phases)
+        waited_seconds = sum(phase.waited_seconds for phase in self.phases)
+        sessions = dict.fromkeys(
+            session_id for phase in self.phases for session_id in phase.sessions
+        )
+
         return {
             "attempt": self.number,
             "outcome": self.outcome,
-            "verdict": self._deciding.verdict or None,
+            "verdict": self.verdict or None,
             "error": self.error or None,
-            "seconds": round(sum(phase.seconds for phase in self.phases), 3),
-            "waited_seconds": round(
-                sum(phase.waited_seconds for phase in self.phases), 3
-            ),
-            "sessions": list(
-                dict.fromkeys(
-                    session_id for phase in self.phases for session_id in phase.sessions
-                )
-            ),
+            "seconds": round(seconds, 3),
+            "waited_seconds": round(waited_seconds, 3),
+            "sessions": list(sessions),
         }
 
 
@@ -75,8 +75,7 @@ class RunReport:
     ) -> None:
         self._receipt = receipt
         self._settings = settings
-        self._usual_boot = usual_boot
-        self._tests: dict[str, dict[int, Attempt]] = {}
+        self._tests: dict[str, dict[int, _Attempt]] = {}
         """Attempts by node ID and number."""
         self._bill = Bill(usual_boot)
 
@@ -85,10 +84,11 @@ class RunReport:
         match entry:
             case TestPhase():
                 attempts = self._tests.setdefault(entry.test, {})
-                attempt = attempts.setdefault(entry.attempt, Attempt(entry.attempt))
+                attempt = attempts.setdefault(entry.attempt, _Attempt(entry.attempt))
                 attempt.phases.append(entry)
+            # The receipt has it.
             case Incident():
-                pass  # the receipt has it
+                pass
             case _:
                 self._bill.add_event(entry)
 
@@ -107,11 +107,15 @@ class RunReport:
         price = self._settings.minute_price
         if price is None:
             return None
+
         minutes = self._bill.paid_by_session(self._receipt.device_times())
         return cost_of(minutes, price, self._settings.minute_rounding)
 
     def _complete_bill(self) -> Bill:
-        """Return the bill with the use by tests: whether an attempt was repeated is known only at its end."""
+        """Return the bill with the use by tests.
+
+        It is counted anew each time: whether an attempt was repeated is known only at its end.
+        """
         bill = self._bill
         for use in bill.uses.values():
             use.tests.clear()
@@ -121,7 +125,7 @@ class RunReport:
 
         for attempts in self._tests.values():
             for attempt in attempts.values():
-                bill.add_attempt(attempt.phases, is_retried=attempt.is_retried)
+                bill.add_attempt(attempt.phases, is_retried=attempt.is_repeated)
 
         return bill
 
@@ -179,8 +183,11 @@ class RunReport:
         minutes = self.minutes()
         try:
             cost = self.cost()
-        except ValueError:  # a line of the summary says so
+        # A line of the summary says so.
+        except ValueError:
             cost = None
+
+        causes = group_incidents(self._receipt.incidents, []).values()
 
         return {
             "version": VERSION,
@@ -190,16 +197,7 @@ class RunReport:
                 _test_to_json(test, attempts) for test, attempts in self._tests.items()
             ],
             "sessions": list(self._sessions()),
-            "causes": [
-                {
-                    "verdict": group.incidents[0].verdict,
-                    "error": group.incidents[0].text,
-                    "tests": list(
-                        dict.fromkeys(incident.test for incident in group.incidents)
-                    ),
-                }
-                for group in group_incidents(self._receipt.incidents, []).values()
-            ],
+            "causes": [_cause_to_json(group.incidents) for group in causes],
             "minutes": minutes.to_json(),
             "budget_minutes": self._settings.budget_minutes,
             "cost": None if cost is None else cost.to_json(),
@@ -226,14 +224,22 @@ class RunReport:
             }
 
 
-def _test_to_json(test: str, attempts: Mapping[int, Attempt]) -> dict[str, Any]:
+def _cause_to_json(incidents: Sequence[Incident]) -> dict[str, Any]:
+    first = incidents[0]
+    # A test that is run again may meet the cause again.
+    tests = dict.fromkeys(incident.test for incident in incidents)
+
+    return {"verdict": first.verdict, "error": first.text, "tests": list(tests)}
+
+
+def _test_to_json(test: str, attempts: Mapping[int, _Attempt]) -> dict[str, Any]:
     ordered = [attempts[number] for number in sorted(attempts)]
     last = ordered[-1]
 
     return {
         "test": test,
         "outcome": last.outcome,
-        "verdict": last.to_json()["verdict"],
+        "verdict": last.verdict or None,
         "owner": last.phases[0].owner or None,
         "attempts": [attempt.to_json() for attempt in ordered],
     }
@@ -247,7 +253,6 @@ def _line_of(minutes: Minutes) -> str:
         retried=minutes.retried,
         left_over=minutes.left_over,
     )
-
     saved = _parts(shared=minutes.shared, warm=minutes.warm)
 
     return (
@@ -269,7 +274,7 @@ def _shares(minutes: Minutes) -> Iterator[Line]:
 
 def _parts(**minutes: float) -> str:
     """Return the parts of a sum in parentheses, without those that are too short to show."""
-    shown = {name: value for name, value in minutes.items() if value >= _SHOWN_MINUTES}
+    shown = {name: value for name, value in minutes.items() if value >= _MIN_MINUTES}
     return f" ({_named(**shown)})" if shown else ""
 
 

@@ -580,7 +580,7 @@ class Housekeeping:
     def _reconciled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
         """Return the IDs of the sessions that other processes left."""
         try:
-            known = self._terminal.receipt.known()
+            known = self._terminal.receipt.settled()
             events = reconcile(
                 run, self._service, known=known, until=until, leaves_warm=leaves_warm
             )
