@@ -4,12 +4,14 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 from urllib.parse import quote, urlencode
 
 from pytest_device.app.routes.match import Match
-from pytest_device.app.routes.names import NOT_FOUND, Parameter, parameter
+from pytest_device.app.routes.names import LAYOUT, NOT_FOUND, Parameter, parameter
 from pytest_device.errors import ConfigError
+
+_SPECIAL: Final = (NOT_FOUND, "_sitemap", LAYOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Linkable:
 
 
 def href(
-    known: Linkable,
+    linkable: Linkable,
     route: str,
     params: Mapping[str, object],
     query: Mapping[str, object],
@@ -30,15 +32,18 @@ def href(
     """Build the path of a route. Raises ConfigError with the fix."""
     __tracebackhide__ = True
     path, tail = _split(route)
-    if path not in known.routes:
-        raise ConfigError(_unknown(known, route, path))
-    _check_names(route, known.routes[path], params)
+    if path not in linkable.routes:
+        raise ConfigError(_unknown(linkable, route, path))
+    _check_names(route, linkable.routes[path], params)
 
-    # A catch-all without values leaves no segment.
-    parts = [_written(route, segment, params) for segment in path[1:].split("/")]
-    written = "/" + "/".join(part for part in parts if part)
+    segments: list[str] = []
+    for segment in path[1:].split("/"):
+        text = _encoded(route, segment, params)
+        # A catch-all without values leaves no segment.
+        if text:
+            segments.append(text)
 
-    return written + _with_query(tail, query)
+    return "/" + "/".join(segments) + _with_query(tail, query)
 
 
 def _split(route: str) -> tuple[str, str]:
@@ -65,12 +70,12 @@ def _with_query(tail: str, query: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> object:
+    """Return a value as JavaScript writes it in a URL; a list keeps its items, for a parameter each."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
         items = cast("Sequence[object]", value)
         return [_text(item) for item in items if item is not None]
-    # 7, as JavaScript writes 7.0.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
 
@@ -95,15 +100,15 @@ def _check_names(
         raise ConfigError(*problems)
 
 
-def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
-    """Return a segment of a route as the URL has it: of a parameter, its value."""
-    name_and_kind = parameter(segment)
-    if name_and_kind is None:
+def _encoded(route: str, segment: str, params: Mapping[str, object]) -> str:
+    """Return a segment of a route as the URL contains it: for a parameter, its value."""
+    dynamic = parameter(segment)
+    if dynamic is None:
         return quote(segment, safe="!'()*@:$&+,;=")
 
-    name = name_and_kind.name
+    name = dynamic.name
     value = params[name]
-    if not name_and_kind.catch_all:
+    if not dynamic.catch_all:
         return _segment(route, name, value)
     if not isinstance(value, list | tuple):
         raise ConfigError(
@@ -131,24 +136,25 @@ def _segment(route: str, name: str, value: object) -> str:
         raise ConfigError(f"{label} cannot be encoded in a URL: {text!r}") from None
 
 
-def _unknown(known: Linkable, route: str, path: str) -> str:
+def _unknown(linkable: Linkable, route: str, path: str) -> str:
+    """Return the error for a route that links cannot target: what it is instead, and the fix."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", route):
         return f"route {route!r} is an external address: pass it to open_url"
     if not route.startswith("/"):
-        return f"route {route!r} must be an absolute path, such as {closest(known.routes, '/' + path.lstrip('./'))!r}"
-    if path in known.special or path.rpartition("/")[2] in (
-        NOT_FOUND,
-        "_sitemap",
-        "_layout",
-    ):
+        example = closest(linkable.routes, "/" + path.lstrip("./"))
+        return f"route {route!r} must be an absolute path, such as {example!r}"
+    if path in linkable.special or path.rpartition("/")[2] in _SPECIAL:
         return f"route {route!r} is a special file, which cannot be linked to"
 
-    match = known.match(path) if "[" not in path else None
+    # A path with brackets is a misspelled route, although a dynamic one may match it.
+    match = None if "[" in path else linkable.match(path)
     if match and match.kind == "html" and match.params:
         values = ", ".join(f"{name!r}: …" for name in match.params)
         return f"route {route!r} is a path of {match.route!r}: use {match.route!r} with params={{{values}}}"
 
-    return f"route {route!r} is unknown: did you mean {closest(known.routes, path)!r}?"
+    return (
+        f"route {route!r} is unknown: did you mean {closest(linkable.routes, path)!r}?"
+    )
 
 
 def closest(routes: Mapping[str, object], path: str) -> str | None:

@@ -41,14 +41,18 @@ class _Step:
         self.single: dict[str, _Step] = {}
         self.several: dict[str, _Step] = {}
         self.ends: list[int] = []
+        """Numbers of the routes that end here, in the order of precedence."""
 
     def next(self, segment: str) -> "_Step":
-        found = parameter(segment)
-        if found:
-            kind, name = self.several if found.catch_all else self.single, found.name
-        else:
-            kind, name = self.group if is_group(segment) else self.literal, segment
-        return kind.setdefault(name, _Step())
+        """Return the child for a segment of a route's name; create it if needed."""
+        dynamic = parameter(segment)
+        if dynamic is not None:
+            children = self.several if dynamic.catch_all else self.single
+            return children.setdefault(dynamic.name, _Step())
+
+        children = self.group if is_group(segment) else self.literal
+
+        return children.setdefault(segment, _Step())
 
 
 class Matcher:
@@ -57,6 +61,7 @@ class Matcher:
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = routes
         self._root = _Step()
+
         for number, route in enumerate(routes):
             step = self._root
             for segment in route.visible:
@@ -64,22 +69,35 @@ class Matcher:
             step.ends.append(number)
 
     def match(self, url: str) -> Match | None:
+        """Return the first route that matches a path or URL, or None. Raises ConfigError if it is no URL."""
         path = path_of(url).lstrip("/").removesuffix("/")
         segments = tuple(path.split("/")) if path else ()
         best = _Search(segments).best(self._root, 0)
         if best is None:
             return None
+
         route = self._routes[best.number]
-        raw = {
-            name: "/".join(segments[start:stop]) or None
-            for name, start, stop in best.spans
-        }
-        catch_alls = {one.name for one in route.parameters if one.catch_all}
-        params = {
-            name: _decoded(value, name in catch_alls) for name, value in raw.items()
-        }
+        raw_params: dict[str, str | None] = {}
+        for name, start, stop in best.spans:
+            raw_params[name] = "/".join(segments[start:stop]) or None
+
+        params: dict[str, str | list[str]] = {}
+        catch_alls = {item.name for item in route.parameters if item.catch_all}
+        for name, value in raw_params.items():
+            if name not in catch_alls:
+                params[name] = unquote(value or "")
+            elif value is None:
+                params[name] = []
+            else:
+                params[name] = [unquote(part) for part in value.split("/")]
+
         return Match(
-            cast("Kind", route.kind), route.name, route.page, route.file, params, raw
+            cast("Kind", route.kind),
+            route.name,
+            route.page,
+            route.file,
+            params,
+            raw_params,
         )
 
 
@@ -89,6 +107,7 @@ def checked_split(url: str) -> SplitResult:
         raise ConfigError(
             f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum"
         )
+
     try:
         return urlsplit(url)
     except ValueError as error:
@@ -96,24 +115,35 @@ def checked_split(url: str) -> SplitResult:
 
 
 def path_of(url: str) -> str:
-    """Return the path of a URL; with a custom scheme, the path starts at the host."""
-    found = checked_split(url)
-    if not found.scheme and found.netloc:
-        return f"//{found.netloc}{found.path}"
-    if found.scheme in ("", "http", "https"):
-        return found.path
-    path = f"{found.netloc}{found.path}"
-    # A link to the development client names an address.
-    return path.partition("/--/")[2] if "/--/" in path else path
+    """Return the path of a URL; with a custom scheme, the path starts at the host.
+
+    >>> path_of("https://example.com/orders/7")
+    '/orders/7'
+    >>> path_of("shop://orders/7")
+    'orders/7'
+    """
+    parts = checked_split(url)
+    if not parts.scheme and parts.netloc:
+        # "//orders/7" is a path with an empty segment here, not an address.
+        return f"//{parts.netloc}{parts.path}"
+    if parts.scheme in ("", "http", "https"):
+        return parts.path
+
+    return without_address(f"{parts.netloc}{parts.path}")
 
 
-def _decoded(value: str | None, several: bool) -> str | list[str]:  # noqa: FBT001
-    if several:
-        return [unquote(part) for part in value.split("/")] if value else []
-    return unquote(value or "")
+def without_address(path: str) -> str:
+    """Leave out the development server's address, which a link to the development client has before ``/--/``.
+
+    >>> without_address("192.168.1.5:8081/--/orders/7")
+    'orders/7'
+    """
+    _, separator, path_in_app = path.partition("/--/")
+
+    return path_in_app if separator else path
 
 
-class _Found(NamedTuple):
+class _Candidate(NamedTuple):
     """The number of a matching route, and each parameter with the indexes where its segments start and stop."""
 
     number: int
@@ -125,50 +155,82 @@ class _Search:
 
     def __init__(self, segments: tuple[str, ...]) -> None:
         self._segments = segments
-        self._best: dict[tuple[_Step, int], _Found | None] = {}
+        self._best: dict[tuple[_Step, int], _Candidate | None] = {}
         self._stops: dict[_Step, list[int]] = {}
 
-    def best(self, step: _Step, at: int) -> _Found | None:
+    def best(self, step: _Step, at: int) -> _Candidate | None:
         """Return the first route under a node that matches all segments from an index."""
-        if (step, at) not in self._best:
-            found = (one for one in self._candidates(step, at) if one)
-            self._best[step, at] = min(found, default=None, key=lambda one: one.number)
-        return self._best[step, at]
+        key = step, at
+        if key not in self._best:
+            best: _Candidate | None = None
+            for candidate in self._candidates(step, at):
+                if candidate is None:
+                    continue
+                if best is None or candidate.number < best.number:
+                    best = candidate
+            self._best[key] = best
 
-    def _candidates(self, step: _Step, at: int) -> "Iterator[_Found | None]":
-        head = self._segments[at] if at < len(self._segments) else None
-        if head is None:
-            yield from map(_Found, step.ends)
+        return self._best[key]
+
+    def _candidates(self, step: _Step, at: int) -> Iterator[_Candidate | None]:
+        """Yield the best match for each way to continue from a node, None if there is none."""
+        if at == len(self._segments):
+            for number in step.ends:
+                yield _Candidate(number)
         else:
-            for literal in {head, unquote(head)} & step.literal.keys():
-                yield self.best(step.literal[literal], at + 1)
-        for name, child in step.single.items() if head else ():
-            yield self._taken(name, child, at, at + 1)
-        for name, child in step.group.items():
-            if head == name:
-                yield self.best(child, at + 1)
+            yield from self._after_segment(step, at)
+
+        # Groups need no segment, and catch-alls match also without any.
+        for child in step.group.values():
             yield self.best(child, at)
         for name, child in step.several.items():
-            yield from (
-                self._taken(name, child, at, stop)
-                for stop in (*self._stops_of(child)[at + 1 : at + 2], at)
-            )
+            if at < len(self._segments):
+                stop = self._stops_of(child)[at + 1]
+                yield self._with_parameter(name, child, at, stop)
+            yield self._with_parameter(name, child, at, at)
 
-    def _taken(self, name: str, step: _Step, at: int, stop: int) -> _Found | None:
+    def _after_segment(self, step: _Step, at: int) -> Iterator[_Candidate | None]:
+        """Yield the best match for each child that takes one segment."""
+        segment = self._segments[at]
+        # A file's name may itself contain percent-encoded characters.
+        for text in {segment, unquote(segment)}:
+            if text in step.literal:
+                yield self.best(step.literal[text], at + 1)
+
+        # An empty segment, as in "/orders//", is no value.
+        if segment:
+            for name, child in step.single.items():
+                yield self._with_parameter(name, child, at, at + 1)
+
+        if segment in step.group:
+            yield self.best(step.group[segment], at + 1)
+
+    def _with_parameter(
+        self, name: str, step: _Step, at: int, stop: int
+    ) -> _Candidate | None:
+        """Return the best match in which a parameter takes the segments from ``at`` to ``stop``."""
         rest = self.best(step, stop)
-        return rest and _Found(rest.number, ((name, at, stop), *rest.spans))
+        if rest is None:
+            return None
+
+        return _Candidate(rest.number, ((name, at, stop), *rest.spans))
 
     def _stops_of(self, step: _Step) -> list[int]:
         """Return, for each index, the best of the indexes from there where the segments of a catch-all can stop."""
         if step not in self._stops:
-            stops: list[int] = []
-            for at in range(len(self._segments), -1, -1):
-                stops.append(
-                    min((at, *stops[-1:]), key=lambda stop: self._rank(step, stop))
-                )
+            # From the end, each index is compared with the best one behind it only.
+            stop = len(self._segments)
+            stops = [stop]
+            for at in range(stop - 1, -1, -1):
+                if self._rank(step, at) <= self._rank(step, stop):
+                    stop = at
+                stops.append(stop)
             self._stops[step] = stops[::-1]
+
         return self._stops[step]
 
     def _rank(self, step: _Step, at: int) -> float:
-        found = self.best(step, at)
-        return math.inf if found is None else found.number
+        """Return the number of the best route from an index, infinite without one."""
+        best = self.best(step, at)
+
+        return math.inf if best is None else best.number
