@@ -3,11 +3,16 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cmp_to_key
-from typing import Final, NamedTuple, cast
+from functools import cached_property, cmp_to_key
+from typing import Final, NamedTuple, TypeAlias, cast
 from urllib.parse import SplitResult, parse_qsl, quote, unquote
 
-from pytest_device.app.routes.match import Kind, Match, checked_split
+from pytest_device.app.routes.match import (
+    Kind,
+    Match,
+    checked_split,
+    without_address,
+)
 from pytest_device.app.routes.names import (
     NOT_FOUND,
     Parameter,
@@ -27,7 +32,7 @@ _ENCODED_DOT: Final = re.compile("%2e", re.IGNORECASE)
 _LITERAL, _SINGLE, _SEVERAL, _NOT_FOUND, _END = range(5)
 """How a part of a pattern ranks: the first in this list comes first."""
 
-_Start = range | frozenset[int]
+_Starts: TypeAlias = range | frozenset[int]
 """Indexes of the segments from which the rest of a pattern matches."""
 
 
@@ -43,42 +48,57 @@ class PhoneMatcher:
         )
 
     def match(self, url: str) -> Match | None:
-        """Return the screen that a URL opens, or None if no screen matches."""
-        found = _in_app(checked_split(url))
-        segments = tuple(filter(None, _resolved(found.path)))
-        taken = self._at_root() if not segments else self._first(segments)
-        if taken is None:
+        """Return the screen that a URL opens, or None if no screen matches. Raises ConfigError if it is no URL."""
+        address = _in_app(checked_split(url))
+        segments = tuple(segment for segment in _resolved(address.path) if segment)
+        opened = self._first(segments) if segments else self._at_root()
+        if opened is None:
             return None
-        screen, spans = taken
-        raw = {one.name: "/".join(segments[a:b]) for one, a, b in spans}
-        params = {one.name: _value(one, raw[one.name]) for one, _, _ in spans}
+
+        raw_params: dict[str, str | None] = {}
+        params: dict[str, str | list[str]] = {}
+        for item, start, stop in opened.spans:
+            raw = "/".join(segments[start:stop])
+            raw_params[item.name] = raw
+            params[item.name] = _value(item, raw)
+
+        screen = opened.screen
         route = screen.route
+
         return Match(
             cast("Kind", route.kind),
             route.name,
             route.page,
             route.file,
-            _with_query(params, found),
-            raw,
+            _with_query(params, address),
+            raw_params,
             screen.names,
         )
 
-    def _first(self, segments: tuple[str, ...]) -> "_Taken | None":
+    def _first(self, segments: tuple[str, ...]) -> "_Opened | None":
+        """Return the first screen that matches the segments of a path."""
         for screen in self._screens:
-            if (spans := _spans(screen.parts, segments)) is not None:
-                return _Taken(screen, spans)
+            spans = _spans(screen.parts, segments)
+            if spans is not None:
+                return _Opened(screen, spans)
+
         return None
 
-    def _at_root(self) -> "_Taken | None":
+    def _at_root(self) -> "_Opened | None":
         """Return the page at the root: an index, or else a catch-all, which then has no value."""
-        pages = [one for one in self._screens if not one.has_children]
-        for fits in (_Screen.is_root, _Screen.is_root_catch_all):
-            if found := next(filter(fits, pages), None):
-                return _Taken(found, ())
+        pages = [screen for screen in self._screens if not screen.has_children]
+
+        for page in pages:
+            if page.is_root:
+                return _Opened(page, ())
+        for page in pages:
+            if page.is_root_catch_all:
+                return _Opened(page, ())
+
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Screen:
     """A page or a layout; ``names`` are its layouts and itself, each relative to the one before."""
 
@@ -88,57 +108,63 @@ class _Screen:
     is_first: bool
     """Whether its group has its name, which makes it the group's first screen."""
 
-    parts: tuple[str, ...] = field(init=False)
-    pattern: str = field(init=False)
-    order: tuple[object, ...] = field(init=False)
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The segments of the pattern that URLs are compared with."""
+        return tuple(part for part in self.route.segments if part != "index")
 
-    def __post_init__(self) -> None:
-        parts = tuple(one for one in self.route.segments if one != "index")
-        ranks = [_rank(one) for one in parts if not is_group(one)]
+    @cached_property
+    def pattern(self) -> str:
+        """The pattern as a text, in which two screens are compared."""
+        return "/".join(_pattern(part) for part in self.parts)
+
+    @cached_property
+    def order(self) -> tuple[object, ...]:
+        """A sort key: static pages first, then those with more literal parts, then by the kinds of parts."""
+        ranks = [_rank(part) for part in self.parts if not is_group(part)]
         if self.is_index:
             ranks.append(_LITERAL)
-        is_static = not self.has_children and set(ranks) <= {_LITERAL}
-        order = (
+        is_static = not self.has_children and all(rank == _LITERAL for rank in ranks)
+
+        return (
             not is_static,
             -ranks.count(_LITERAL),
             (*ranks, _END),
             not self.is_first,
         )
-        for name, value in (
-            ("parts", parts),
-            ("pattern", "/".join(map(_written, parts))),
-            ("order", order),
-        ):
-            object.__setattr__(self, name, value)
 
     @property
     def is_index(self) -> bool:
         return self.names[-1].rpartition("/")[2] == "index"
 
+    @property
     def is_root(self) -> bool:
-        return all(map(is_group, self.parts))
+        return all(is_group(part) for part in self.parts)
 
+    @property
     def is_root_catch_all(self) -> bool:
-        visible = [one for one in self.parts if not is_group(one)]
-        return (
-            len(visible) == 1
-            and _rank(visible[0]) >= _SEVERAL
-            and visible[0] in self.names[-1].split("/")
-        )
+        visible = [part for part in self.parts if not is_group(part)]
+        if len(visible) != 1 or _rank(visible[0]) < _SEVERAL:
+            return False
+
+        # One that a layout above the page is named after has to match a segment.
+        return visible[0] in self.names[-1].split("/")
 
     def compared(self, other: "_Screen") -> int:
         """Return which of two screens is tried first, negative for this one."""
         if self.pattern == other.pattern:
             return _sign(other.names, self.names)
+
         # What is below a layout comes before it.
         if self.pattern.startswith(other.pattern) and not other.is_index:
             return -1
         if other.pattern.startswith(self.pattern) and not self.is_index:
             return 1
+
         return _sign(self.order, other.order)
 
 
-class _Taken(NamedTuple):
+class _Opened(NamedTuple):
     """A matching screen, and each parameter with the indexes where its segments start and stop."""
 
     screen: _Screen
@@ -146,36 +172,51 @@ class _Taken(NamedTuple):
 
 
 def _sign(first: tuple[object, ...], second: tuple[object, ...]) -> int:
+    """Compare two tuples as ``cmp_to_key`` expects it: -1, 0 or 1."""
     return (first > second) - (first < second)
 
 
 def _rank(part: str) -> int:
     if part == NOT_FOUND:
         return _NOT_FOUND
-    found = parameter(part)
-    return _LITERAL if found is None else _SEVERAL if found.catch_all else _SINGLE
+
+    dynamic = parameter(part)
+    if dynamic is None:
+        return _LITERAL
+
+    return _SEVERAL if dynamic.catch_all else _SINGLE
 
 
-def _written(part: str) -> str:
+def _pattern(part: str) -> str:
     """Return a part with a mark for its kind, as patterns are compared."""
-    found = parameter(part)
-    return f"{'*' if found.catch_all else ':'}{found.name}" if found else part
+    dynamic = parameter(part)
+    if dynamic is None:
+        return part
+
+    mark = "*" if dynamic.catch_all else ":"
+
+    return mark + dynamic.name
 
 
 def _screens(routes: Sequence[Route], navigators: Sequence[Route]) -> Iterator[_Screen]:
     """Yield all screens in the order of the files, those of a directory before those of its subdirectories."""
+    pages = [route for route in routes if route.kind != "api"]
+
     root = _Directory()
-    pages = (one for one in routes if one.kind != "api")
-    for route in sorted((*pages, *navigators), key=_place):
+    for route in sorted((*pages, *navigators), key=_file_order):
         root.add(route)
+
     return root.screens()
 
 
-def _place(route: Route) -> tuple[str, tuple[int, ...]]:
+def _file_order(route: Route) -> tuple[str, tuple[int, ...]]:
     """Return a sort key: the file, then which of its combinations of groups."""
     directories = route.file.removeprefix("./").split("/")[:-1]
-    chosen = zip(directories, route.segments, strict=False)
-    return route.file, tuple(alternatives(many).index(one) for many, one in chosen)
+    combination: list[int] = []
+    for directory, segment in zip(directories, route.segments, strict=False):
+        combination.append(alternatives(directory).index(segment))
+
+    return route.file, tuple(combination)
 
 
 @dataclass
@@ -187,131 +228,190 @@ class _Directory:
     below: dict[str, "_Directory"] = field(default_factory=dict[str, "_Directory"])
 
     def add(self, route: Route) -> None:
+        """Add a page or a layout below this directory."""
         is_layout = route.kind == "layout"
-        at = self
-        for part in route.segments if is_layout else route.segments[:-1]:
-            at = at.below.setdefault(part, _Directory())
+        # The last segment of a page is its file, that of a layout its directory.
+        directories = route.segments if is_layout else route.segments[:-1]
+
+        directory = self
+        for name in directories:
+            directory = directory.below.setdefault(name, _Directory())
+
         if is_layout:
-            at.layout = route
+            directory.layout = route
         else:
-            at.pages.append(route)
+            directory.pages.append(route)
 
     def screens(self, above: tuple[str, ...] = (), depth: int = 0) -> Iterator[_Screen]:
         """Yield the screens; names are relative to the layout above, at ``depth``."""
         if self.layout:
-            screen = _screen(self.layout, above, depth, self._has_children())
+            screen = _screen(
+                self.layout, above, depth, has_children=self.has_children()
+            )
             yield screen
             above, depth = screen.names, len(self.layout.segments)
+
         for page in self.pages:
-            yield _screen(page, above, depth)
+            yield _screen(page, above, depth, has_children=False)
         for directory in self.below.values():
             yield from directory.screens(above, depth)
 
-    def _has_children(self) -> bool:
-        return bool(self.pages) or any(
-            one.layout or one._has_children()  # noqa: SLF001  # of the same class
-            for one in self.below.values()
+    def has_children(self) -> bool:
+        """Return whether the layout of this directory has something to open in it."""
+        if self.pages:
+            return True
+
+        return any(
+            directory.layout or directory.has_children()
+            for directory in self.below.values()
         )
 
 
 def _screen(
-    route: Route,
-    above: tuple[str, ...],
-    depth: int,
-    has_children: bool = False,  # noqa: FBT001, FBT002
+    route: Route, above: tuple[str, ...], depth: int, *, has_children: bool
 ) -> _Screen:
+    """Return the screen of a page or layout that is opened in the layouts ``above``."""
     name = "/".join(route.segments[depth:])
-    groups = [one for one in above[-1].split("/") if is_group(one)] if above else []
-    is_first = groups[:1] == [f"({name.removesuffix('/index')})"]
+
+    is_first = False
+    if above:
+        groups = [part for part in above[-1].split("/") if is_group(part)]
+        is_first = bool(groups) and groups[0] == f"({name.removesuffix('/index')})"
+
     return _Screen(route, (*above, name), has_children, is_first)
 
 
-def _in_app(found: SplitResult) -> SplitResult:
+def _in_app(url: SplitResult) -> SplitResult:
     """Return a URL as the path and query that the router gets: a custom scheme's host is part of the path."""
-    if found.scheme in _WEB:
-        return found
-    path = f"{found.netloc.rpartition('@')[2]}{found.path}"
-    # A link to the development client names an address.
-    path = path.partition("/--/")[2] if "/--/" in path else path
+    if url.scheme in _WEB:
+        return url
+
+    host = url.netloc.rpartition("@")[2]
+    path = without_address(f"{host}{url.path}")
+
     # The router decodes the query of such a link once more and drops its fragment.
-    query = "&".join(
-        f"{name}={_decoded(value)}"
-        for name, value in parse_qsl(found.query, keep_blank_values=True)
-    )
-    query, _, fragment = query.partition("#")
+    pairs = parse_qsl(url.query, keep_blank_values=True)
+    decoded = "&".join(f"{name}={_decoded(value)}" for name, value in pairs)
+    query, _, fragment = decoded.partition("#")
+
     return SplitResult("", "", path, query, fragment)
 
 
 def _resolved(path: str) -> list[str]:
-    """Return the segments of a path as a URL parser writes them, without dots."""
+    """Return the segments of a path as a URL parser writes them, without dots.
+
+    >>> _resolved("/x/../orders/./ü")
+    ['', 'orders', '%C3%BC']
+    """
     segments: list[str] = []
-    for one in quote(path, safe=_IN_PATH).replace("\\", "/").split("/"):
-        match _ENCODED_DOT.sub(".", one):
+    for segment in quote(path, safe=_IN_PATH).replace("\\", "/").split("/"):
+        # URL parsers take encoded dots for dots.
+        match _ENCODED_DOT.sub(".", segment):
             case ".":
                 continue
             case "..":
-                segments[-1:] = []
+                if segments:
+                    segments.pop()
             case _:
-                segments.append(one)
+                segments.append(segment)
+
     return segments
 
 
 def _spans(
     parts: tuple[str, ...], segments: tuple[str, ...]
 ) -> tuple[tuple[Parameter, int, int], ...] | None:
-    """Return where each parameter's segments are, or None if the parts don't match; the first takes the most."""
-    starts: list[_Start] = [frozenset((len(segments),))]
+    """Return where each parameter's segments are, or None if the parts don't match; the first takes the most.
+
+    Backtracking would take exponential time with several catch-alls. Two passes take the product of both lengths:
+    one from the end finds where each part may start, one from the beginning chooses.
+    """
+    starts: list[_Starts] = [frozenset((len(segments),))]
     for part in reversed(parts):
-        starts.append(_before(part, starts[-1], segments))
-        if not starts[-1]:
+        before = _starts_before(part, starts[-1], segments)
+        if not before:
             return None
+        starts.append(before)
     starts.reverse()
     if 0 not in starts[0]:
         return None
-    at, spans = 0, list[tuple[Parameter, int, int]]()
+
+    start = 0
+    spans: list[tuple[Parameter, int, int]] = []
     for part, following in zip(parts, starts[1:], strict=True):
-        stop = _stop(part, at, following, segments)
-        if found := parameter(part):
-            spans.append((found, at, stop))
-        at = stop
+        stop = _stop(part, start, following, segments)
+        dynamic = parameter(part)
+        if dynamic is not None:
+            spans.append((dynamic, start, stop))
+        start = stop
+
     return tuple(spans)
 
 
-def _before(part: str, following: _Start, segments: tuple[str, ...]) -> _Start:
+def _starts_before(part: str, following: _Starts, segments: tuple[str, ...]) -> _Starts:
     """Return the indexes from which a part matches so that the following ones can."""
-    match _rank(part):
-        case _ if is_group(part):
-            return frozenset((*following, *_literal(part, following, segments)))
-        case 0:
-            return _literal(part, following, segments)
-        case 1:
-            return frozenset(at - 1 for at in following if at)
-        case _:  # at least one segment
-            return range(max(following))
+    if is_group(part):
+        # A URL may name a group or leave it out.
+        return frozenset((*following, *_literal_starts(part, following, segments)))
+
+    rank = _rank(part)
+    if rank == _LITERAL:
+        return _literal_starts(part, following, segments)
+    if rank == _SINGLE:
+        return frozenset(start - 1 for start in following if start > 0)
+
+    # A catch-all takes at least one segment, and any number before the last start.
+    return range(max(following))
 
 
-def _literal(part: str, following: _Start, segments: tuple[str, ...]) -> frozenset[int]:
-    written = part.replace(" ", "%20")
-    return frozenset(at - 1 for at in following if at and segments[at - 1] == written)
+def _literal_starts(
+    part: str, following: _Starts, segments: tuple[str, ...]
+) -> frozenset[int]:
+    """Return the indexes before the following ones whose segment is the part itself."""
+    text = _text(part)
+
+    return frozenset(
+        start - 1 for start in following if start > 0 and segments[start - 1] == text
+    )
 
 
-def _stop(part: str, at: int, following: _Start, segments: tuple[str, ...]) -> int:
+def _text(part: str) -> str:
+    """Return a literal part as URLs contain it."""
+    # The router encodes the spaces of a file's name and nothing else.
+    return part.replace(" ", "%20")
+
+
+def _stop(part: str, start: int, following: _Starts, segments: tuple[str, ...]) -> int:
+    """Return the index behind the segments that a part takes, as many as the following ones allow."""
     if _rank(part) >= _SEVERAL:
         return max(following)
-    if is_group(part):
-        return at + (segments[at : at + 1] == (part,) and at + 1 in following)
-    return at + 1
+    if not is_group(part):
+        return start + 1
+
+    is_named = start < len(segments) and segments[start] == part
+
+    return start + 1 if is_named and start + 1 in following else start
 
 
-def _value(one: Parameter, raw: str) -> str | list[str]:
+def _value(item: Parameter, raw: str) -> str | list[str]:
+    """Return the decoded value of a parameter."""
     value = _decoded(raw)
-    return list(filter(None, value.split("/"))) if one.catch_all else value
+    if not item.catch_all:
+        return value
+
+    # Decoded before it is split: "%2F" separates segments, too.
+    return [segment for segment in value.split("/") if segment]
 
 
 def _decoded(text: str) -> str:
-    """Decode a text, or return it unchanged if it can't be decoded as a whole."""
+    """Decode a text, or return it unchanged if it can't be decoded as a whole.
+
+    >>> _decoded("a%20b"), _decoded("a%20b%FF")
+    ('a b', 'a%20b%FF')
+    """
     if _MALFORMED.search(text):
         return text
+
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -319,13 +419,18 @@ def _decoded(text: str) -> str:
 
 
 def _with_query(
-    params: Mapping[str, str | list[str]], found: SplitResult
+    params: Mapping[str, str | list[str]], address: SplitResult
 ) -> dict[str, str | list[str]]:
     """Return the parameters of a screen: also the query's, unless the path has them, and the fragment as ``#``."""
-    added: dict[str, list[str]] = {}
-    for name, value in parse_qsl(found.query, keep_blank_values=True):
+    values: dict[str, list[str]] = {}
+    for name, value in parse_qsl(address.query, keep_blank_values=True):
         if not params.get(name):
-            added.setdefault(name, []).append(value)
-    fragment = {"#": quote(found.fragment, _IN_FRAGMENT)} if found.fragment else {}
-    query = {name: one[0] if len(one) == 1 else one for name, one in added.items()}
-    return {**params, **fragment, **query}
+            values.setdefault(name, []).append(value)
+
+    result = dict(params)
+    if address.fragment:
+        result["#"] = quote(address.fragment, _IN_FRAGMENT)
+    for name, texts in values.items():
+        result[name] = texts[0] if len(texts) == 1 else texts
+
+    return result
