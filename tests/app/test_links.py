@@ -90,6 +90,10 @@ def test_only_schemes_of_apps_are_checked(tmp_path: Path) -> None:
         check_url("three://x", project)
     with pytest.raises(ConfigError, match="has no effect in the development client"):
         check_url("one://x", project, development_client=True)
+    with pytest.raises(
+        ConfigError, match=r"'one://\[x' is not a valid URL: Invalid IPv6"
+    ):
+        check_url("one://[x", project)
 
 
 def test_the_identifier_of_a_build_is_a_scheme_of_its_platform(tmp_path: Path) -> None:

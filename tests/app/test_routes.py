@@ -294,6 +294,7 @@ def test_a_query_is_appended_to_the_routes_own() -> None:
         ("/notes/[id]", {"id": True}, "must be a string or a number"),
         ("/notes/[id]", {"id": ".."}, "a URL has no such segment"),
         ("/notes/[id]", {"id": "\ud800"}, "cannot be encoded in a URL"),
+        ("/\ud800", {}, "cannot be encoded in a URL"),
         ("/note/[id]", {"id": "1"}, r"did you mean '/notes/\[id\]'"),
         ("/notes/[ids]", {"ids": "1"}, r"is unknown: did you mean '/notes/\[id\]'"),
         ("/notes/[id]/", {"id": "1"}, r"is unknown: did you mean '/notes/\[id\]'"),
@@ -366,8 +367,24 @@ def test_an_array_without_groups_is_an_ordinary_name() -> None:
     assert [one.page for one in routes_of("(,)/a.tsx").all] == ["/(,)/a"]
 
 
-def test_an_overlong_url_is_refused() -> None:
+def test_a_url_that_cannot_be_matched_is_refused() -> None:
     routes = routes_of("[...all].tsx")
     for match in (routes.match, routes.match_on_server):
         with pytest.raises(ConfigError, match="8192 are the maximum"):
             match("/" + "a/" * 10_000)
+        with pytest.raises(ConfigError, match=r"'/\\ud800' cannot be encoded in a URL"):
+            match("/\ud800")
+
+
+def test_a_query_that_no_url_can_contain_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"query '\\ud800' cannot be encoded in a URL"
+    ):
+        routes_of("index.tsx").href("/", query={"a": "\ud800"})
+
+
+def test_a_url_may_name_a_group_with_a_blank() -> None:
+    match = routes_of("(my tabs)/[id].tsx").match("/(my%20tabs)/7")
+
+    assert match
+    assert match.params == {"id": "7"}

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pytest_device.app.project import Project, load_project
+from pytest_device.app.routes.match import split
 from pytest_device.app.routes.names import NATIVE_INTENT
 from pytest_device.app.runtime import is_valid_scheme
 from pytest_device.app.vendor import VendorProfile, profile_of
@@ -109,8 +109,8 @@ def check_url(
     platform: str | None = None,
     development_client: bool = False,
 ) -> None:
-    """Raise ConfigError if the app can't open the URL; only custom schemes are checked."""
-    scheme = urlsplit(url).scheme.lower()
+    """Raise ConfigError if the app can't open the URL, or it is none; only custom schemes are checked."""
+    scheme = split(url).scheme.lower()
     if not scheme or scheme in FOREIGN:
         return
 
@@ -136,7 +136,7 @@ def unmatched(url: str, project: Project) -> str | None:
     None also if this can't be told: for web addresses and the development client's own address, without a routes
     directory, and if the app rewrites links.
     """
-    scheme = urlsplit(url).scheme.lower()
+    scheme = split(url).scheme.lower()
     if not scheme or scheme in FOREIGN:
         return None
     is_client_address = scheme not in project.schemes() and "/--/" not in url
@@ -156,8 +156,8 @@ def unmatched(url: str, project: Project) -> str | None:
     return f"open_url={shown(url)!r} opens no page of the app: {fix}"
 
 
-def _without_effect(what: str, client_scheme: str, path: str) -> ConfigError:
+def _without_effect(argument: str, client_scheme: str, path: str) -> ConfigError:
     return ConfigError(
-        f"{what} has no effect in the development client: its links are {client_scheme}://ADDRESS/--{path} with the address of "
+        f"{argument} has no effect in the development client: its links are {client_scheme}://ADDRESS/--{path} with the address of "
         "the bundler, or install a build of the app"
     )

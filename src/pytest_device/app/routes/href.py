@@ -56,9 +56,14 @@ def _split(route: str) -> tuple[str, str]:
 
 
 def _with_query(tail: str, query: Mapping[str, object]) -> str:
-    """Return the query and fragment of a route with further parameters."""
+    """Return the query and fragment of a route with further parameters. Raises ConfigError."""
     texts = {name: _text(value) for name, value in query.items() if value is not None}
-    pairs = urlencode(texts, doseq=True, quote_via=quote)
+    try:
+        pairs = urlencode(texts, doseq=True, quote_via=quote)
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"query {error.object!r} cannot be encoded in a URL"
+        ) from None
     if not pairs:
         return tail
 

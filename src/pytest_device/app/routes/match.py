@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from pytest_device.app.routes.names import Route, is_group, parameter
 from pytest_device.errors import ConfigError
+from pytest_device.redact import shown
 
 MAX_LENGTH: Final = 8192
 
@@ -108,10 +109,20 @@ def checked_split(url: str) -> SplitResult:
             f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum"
         )
 
+    return split(url)
+
+
+def split(url: str) -> SplitResult:
+    """Split a URL of any length. Raises ConfigError if it is none."""
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{shown(url)!r} cannot be encoded in a URL") from None
+
     try:
         return urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"{url!r} is not a valid URL: {error}") from None
+        raise ConfigError(f"{shown(url)!r} is not a valid URL: {error}") from None
 
 
 def path_of(url: str) -> str:

@@ -388,7 +388,7 @@ def _stop(part: str, start: int, following: _Starts, segments: tuple[str, ...]) 
     if not is_group(part):
         return start + 1
 
-    is_named = start < len(segments) and segments[start] == part
+    is_named = start < len(segments) and segments[start] == _text(part)
 
     return start + 1 if is_named and start + 1 in following else start
 
