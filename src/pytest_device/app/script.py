@@ -31,26 +31,14 @@ _TAG: Final = re.compile(
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
 _CLOSING: Final = re.compile(r"</\s*+([\w$.:-]*+)\s*+>")
 _OPENING: Final = re.compile(r"<([\w$.:-]*+)[^<>{}()=;]*?(/?>)|<([\w$.:-]++)[\s/]")
-_BEFORE_EXPRESSIONS: Final = frozenset(
-    (
-        *(
-            "return",
-            "typeof",
-            "case",
-            "in",
-            "of",
-            "delete",
-            "void",
-            "throw",
-            "new",
-            "else",
-            "do",
-            "await",
-            "yield",
-        ),
-        *("instanceof", "default"),
-    )
-)
+_BEFORE_VALUES: Final = frozenset((
+    "await", "case", "default", "delete", "do", "else", "in", "instanceof",
+    "new", "of", "return", "throw", "typeof", "void", "yield",
+))  # fmt: skip
+"""Keywords before a value: a slash behind them starts a regular expression, behind another name it divides."""
+
+_PATTERNS: Final = {"`": _TEMPLATE, "<": _TAG, ">": _TEXT, "/": _TAG}
+"""What ends the text of an open construct: a template, a tag, the text within an element, a closing tag."""
 
 
 class Scanner:
@@ -59,83 +47,97 @@ class Scanner:
     def __init__(self, source: str) -> None:
         self._source = source
         self._open: list[str] = []
+        """Open constructs: "{" for code, or a key of `_PATTERNS`."""
         self._last = Token("mark", "", 0)
-        self._closed = {found[1]: found.start() for found in _CLOSING.finditer(source)}
+        self._last_closing = {
+            match[1]: match.start() for match in _CLOSING.finditer(source)
+        }
+        """Offset of the last closing tag of each element."""
 
     def tokens(self) -> Iterator[Token]:
+        """Yield the tokens of the code, without blanks and comments."""
         offset = 0
         while offset < len(self._source):
-            kind = self._open[-1] if self._open else "{"
-            if kind == "{":
-                found = self._code(offset)
-                token = Token(found[0], self._source[offset : found[1]], offset)
-                if token.kind != "blank":
-                    self._last = token
-                    yield token
-                offset = found[1]
-            else:
-                offset = self._text(kind, offset)
+            construct = self._open[-1] if self._open else "{"
+            if construct != "{":
+                offset = self._after_text(construct, offset)
+                continue
+
+            kind, end = self._code(offset)
+            if kind != "blank":
+                self._last = Token(kind, self._source[offset:end], offset)
+                yield self._last
+            offset = end
 
     def _code(self, offset: int) -> tuple[str, int]:
         """Return the kind and end offset of the next code token."""
-        sign = self._source[offset]
-        if (
-            sign == "/"
-            and not self._after_value()
-            and (
-                found := _EXPRESSION.match(
-                    self._source, offset, offset + _LONGEST_EXPRESSION
-                )
-            )
-        ):
-            return "value", found.end()
-        if sign == "<" and not self._after_value() and self._is_element(offset):
+        mark = self._source[offset]
+
+        if mark == "/" and not self._follows_value():
+            limit = offset + _LONGEST_EXPRESSION
+            expression = _EXPRESSION.match(self._source, offset, limit)
+            if expression:
+                return "value", expression.end()
+
+        if mark == "<" and not self._follows_value() and self._is_element(offset):
             self._open.append("<")
             return "mark", offset + 1
-        if sign == "`":
-            self._open.append("`")
-        elif sign == "{":
-            self._open.append("{")
-        elif sign == "}" and self._open:
-            self._open.pop()
-        token = _CODE.match(self._source, offset)
-        return (
-            (token.lastgroup or "mark", token.end()) if token else ("mark", offset + 1)
-        )
 
-    def _after_value(self) -> bool:
+        if mark in ("`", "{"):
+            self._open.append(mark)
+        elif mark == "}" and self._open:
+            self._open.pop()
+
+        token = _CODE.match(self._source, offset)
+        if token is None:
+            return "mark", offset + 1
+
+        return token.lastgroup or "mark", token.end()
+
+    def _follows_value(self) -> bool:
         """Return whether the next token is an operator rather than a regular expression or an element."""
         if self._last.kind == "name":
-            return self._last.text not in _BEFORE_EXPRESSIONS
-        return self._last.kind != "mark" or self._last.text in (")", "]", "}")
+            return self._last.text not in _BEFORE_VALUES
+        if self._last.kind == "mark":
+            return self._last.text in (")", "]", "}")
+
+        return True
 
     def _is_element(self, offset: int) -> bool:
         """Return whether a ``<`` opens an element rather than type parameters."""
-        found = _OPENING.match(self._source, offset)
-        if not found:
+        opening = _OPENING.match(self._source, offset)
+        if opening is None:
             return False
-        return (
-            found[2] == "/>"
-            or self._closed.get(found[1] or found[3] or "", -1) > offset
-            or not found[2]
-        )
 
-    def _text(self, kind: str, offset: int) -> int:
+        ending = opening[2]
+        if ending != ">":
+            # "<Name/>", or "<Name" with an attribute: type parameters have neither.
+            return True
+
+        # "<Name>" may be either, but only an element is closed.
+        return self._last_closing.get(opening[1], -1) > offset
+
+    def _after_text(self, construct: str, offset: int) -> int:
         """Skip the text of a template, tag or element, and return the offset of what follows."""
-        pattern = {"`": _TEMPLATE, "<": _TAG, ">": _TEXT, "/": _TAG}[kind]
-        found = pattern.match(self._source, offset)
-        if not found:
+        text = _PATTERNS[construct].match(self._source, offset)
+        if text is None:
             return len(self._source)
-        self._turn(kind, found[1])
-        return found.end()
 
-    def _turn(self, kind: str, mark: str) -> None:
+        self._end_text(construct, text[1])
+
+        return text.end()
+
+    def _end_text(self, construct: str, mark: str) -> None:
+        """Update the open constructs: the text of the innermost one ended with a mark."""
         if mark in ("{", "${"):
             self._open.append("{")
-        elif kind == ">":
+        elif construct == ">":
             self._open.append("/" if mark == "</" else "<")
-        elif kind == "<" and mark == ">":
+        elif construct == "<" and mark == ">":
             self._open[-1] = ">"
         else:
-            del self._open[-2 if kind == "/" else -1 :]
+            self._open.pop()
+            # A closing tag ends its element, too.
+            if construct == "/" and self._open:
+                self._open.pop()
             self._last = Token("value", "", 0)
