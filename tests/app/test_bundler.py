@@ -154,6 +154,13 @@ def test_a_read_has_a_position_and_a_name() -> None:
     assert (index.expression, index.name) == ("process.env[names[0] + 'X']", "")
 
 
+@pytest.mark.parametrize("mark", [".", "?.", "["])
+def test_a_read_may_end_with_the_file(mark: str) -> None:
+    [read] = inlined_public(f"process.env{mark}", {})
+
+    assert (read.name, read.kind) == ("", "kept")
+
+
 def test_some_reads_are_never_inlined() -> None:
     def kind(**where: Any) -> str:
         return inlined_public(API, ENV, **where)[0].kind

@@ -177,7 +177,7 @@ def _reads_of_environment(
         yield _bracketed(tokens, start, behind)
     elif mark == "?." and following == "[":
         yield _bracketed(tokens, start, behind + 1)
-    elif mark in (".", "?.") and following != "[":
+    elif mark in (".", "?.") and following not in ("[", ""):
         # The bundler leaves assignments to variables alone, also "||=" and "++".
         operator = "".join(_text(tokens, behind + step) for step in range(2, 6))
         is_plain = plain and mark == "." and not _ASSIGNMENT.match(operator)
