@@ -32,13 +32,15 @@ _TOKEN: Final = re.compile(
     |(?P<word>[^\s\[\]{}:,"'/]++|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_QUOTED_CHARACTER: Final = re.compile(r"\\.|\"")
 _QUOTES: Final = {"\\'": "'", '"': '\\"'}
+"""Characters of a string in single quotes that double quotes need written otherwise."""
 _NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A line and a column, both 1-based."""
 
     line: int
@@ -57,6 +59,7 @@ class Document:
     def read(cls, path: Path) -> "Document":
         """Read and parse a file. Raises FileNotFoundError, or ProjectError with the position of a syntax error."""
         text = read_text(path, MAX_BYTES)
+
         return cls(path, text, _parsed(text, path))
 
     @property
@@ -66,15 +69,16 @@ class Document:
             raise ProjectError(
                 "must be an object: { … }", path=self.path, line=1, column=1
             )
+
         return self.value
 
-    def place(self, *trail: str | int) -> Place | None:
+    def position(self, *trail: str | int) -> Position | None:
         """Return the position of a key or element, or None if the document doesn't contain it."""
         offset = self._offsets.get(trail)
         if offset is None:
             return None
 
-        return self._lines.place(offset)
+        return self._lines.position(offset)
 
     def inside(self, *trail: str | int) -> int:
         """Return the offset just after the opening bracket of an existing array or object."""
@@ -114,15 +118,15 @@ class Document:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a text; ``place`` is fast for many offsets, since a file can have a hundred thousand findings."""
+    """The lines of a text; ``position`` is fast for many offsets, since a file can have a hundred thousand findings."""
 
     text: str = field(repr=False)
 
-    def place(self, offset: int) -> Place:
+    def position(self, offset: int) -> Position:
         """Return the line and column of an offset."""
         line = bisect.bisect_right(self._starts, offset)
 
-        return Place(line, offset - self._starts[line - 1] + 1)
+        return Position(line, offset - self._starts[line - 1] + 1)
 
     @cached_property
     def _starts(self) -> "list[int]":
@@ -157,150 +161,197 @@ def text_at(value: Json, *trail: str) -> str | None:
 
 
 def _parsed(text: str, path: Path) -> Json:
+    """Parse a text with the fastest parser that accepts it. Raises ProjectError."""
     if not text.strip():
         raise ProjectError(
             "is empty, must be an object: { … }", code="EJSONEMPTY", path=path
         )
     _check_depth(text, path)
+
     try:
         return cast("Json", json.loads(text))
-    except ValueError as error:
-        place = (
-            Place(error.lineno, error.colno)
-            if isinstance(error, json.JSONDecodeError)
-            else Place(0, 0)
-        )
+    except json.JSONDecodeError as error:
+        no_json_from = Position(error.lineno, error.colno)
+    except ValueError:
+        # An integer of more digits than Python converts.
+        no_json_from = Position(0, 0)
+
     try:
         return cast("Json", json.loads(as_json(text)))
     except ValueError:
-        return _parsed_json5(text, path, place)
+        return _parsed_json5(text, path, no_json_from)
 
 
 def as_json(text: str) -> str:
     """Rewrite the most common JSON5 syntax as JSON, whose parser is a hundred times faster.
 
     The result is valid JSON only if the source is valid JSON5, and then has the same value.
+
+    >>> as_json("{name: 'shop',} // the app")
+    '{ "name" : "shop" }'
     """
-    written: list[str] = []
-    for found in _TOKEN.finditer(text):
-        part, kind, last = found[0], found.lastgroup, written[-1] if written else ""
-        if kind == "blank":
-            written += (
-                "/"
-                if part.startswith("/*")
-                and not re.fullmatch(r"/\*.*\*/", part, re.DOTALL)
-                else ""
-            )
+    parts: list[str] = []
+    for match in _TOKEN.finditer(text):
+        part = match[0]
+        last = parts[-1] if parts else ""
+
+        if match.lastgroup == "blank":
+            if _is_unterminated(part):
+                # No parser accepts it.
+                parts.append("/")
         elif part == ":" and _NAME.fullmatch(last):
-            written[-1:] = [json.dumps(last), part]
-        elif (
-            part in ("]", "}")
-            and written[-1:] == [","]
-            and written[-2:-1] not in ([], ["["], ["{"], [","])
-        ):
-            written[-1] = part
-        elif part[0] == "'":
-            inner = re.sub(
-                r"\\.|\"", lambda sign: _QUOTES.get(sign[0], sign[0]), part[1:-1]
-            )
-            written.append(f'"{inner}"' if len(part) > 1 and part[-1] == "'" else part)
+            parts[-1] = json.dumps(last)
+            parts.append(part)
+        elif part in ("]", "}") and _ends_with_comma(parts):
+            parts[-1] = part
+        elif part.startswith("'"):
+            parts.append(_double_quoted(part))
         else:
-            written.append(part)
-    return " ".join(written)
+            parts.append(part)
+
+    return " ".join(parts)
+
+
+def _is_unterminated(blank: str) -> bool:
+    """Return whether a blank is a comment that the end of the file cuts off."""
+    # Behind the opening mark: "/*/" is not closed.
+    return blank.startswith("/*") and not blank.endswith("*/", 2)
+
+
+def _ends_with_comma(tokens: list[str]) -> bool:
+    """Return whether the tokens end with a value and a comma, which JSON5 allows before a closing bracket."""
+    return len(tokens) > 1 and tokens[-1] == "," and tokens[-2] not in ("[", "{", ",")
+
+
+def _double_quoted(token: str) -> str:
+    """Return a string in single quotes with double ones; an unterminated one stays as it is, and invalid."""
+    if len(token) == 1 or not token.endswith("'"):
+        return token
+
+    inner = _QUOTED_CHARACTER.sub(_requoted, token[1:-1])
+
+    return f'"{inner}"'
+
+
+def _requoted(match: re.Match[str]) -> str:
+    return _QUOTES.get(match[0], match[0])
 
 
 def _check_depth(text: str, path: Path) -> None:
+    """Raise ProjectError if a document is nested too deeply for the parsers."""
+    # Counting is much faster, and enough for almost all documents.
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return
+
     depth = 0
     for mark, offset in _marks(text):
-        depth += (mark in "[{") - (mark in "]}")
+        if mark in "[{":
+            depth += 1
+        elif mark in "]}":
+            depth -= 1
         if depth > MAX_DEPTH:
             raise _mistake(
                 f"is nested more than {MAX_DEPTH} levels deep",
                 path,
-                Lines(text).place(offset),
+                Lines(text).position(offset),
             )
 
 
-def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
+def _parsed_json5(text: str, path: Path, no_json_from: Position) -> Json:
+    """Parse a text as JSON5. Raises ProjectError, or ConfigError without the parser."""
     try:
         import json5
     except ImportError:
         raise ConfigError(
             f"{path}: JSON5 needs an extra: pip install 'pytest-device[app]'"
         ) from None
+
     if len(text) > MAX_JSON5_LENGTH:
         raise _mistake(
             f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON",
             path,
             no_json_from,
         )
+
     try:
         return cast("Json", json5.loads(text))
     except ValueError as error:
         raise _explained(str(error), path, no_json_from) from None
     except RecursionError:
-        raise _mistake("is nested too deeply", path, Place(0, 0)) from None
+        raise _mistake("is nested too deeply", path, Position(0, 0)) from None
 
 
-def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
+def _explained(problem: str, path: Path, no_json_from: Position) -> ProjectError:
     """Convert a JSON5 parser error, keeping its position but not the source text, which may contain secrets."""
-    found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
-    place = Place(int(found[1]), int(found[2])) if found else no_json_from
-    return _mistake(
-        "ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5",
-        path,
-        place,
-    )
+    match = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
+    position = Position(int(match[1]), int(match[2])) if match else no_json_from
+    if "end of" in problem:
+        return _mistake("ends unexpectedly", path, position)
+
+    return _mistake("is not valid JSON or JSON5", path, position)
 
 
-def _mistake(problem: str, path: Path, place: Place) -> ProjectError:
+def _mistake(problem: str, path: Path, position: Position) -> ProjectError:
     return ProjectError(
-        problem, code="EJSONPARSE", path=path, line=place.line, column=place.column
+        problem,
+        code="EJSONPARSE",
+        path=path,
+        line=position.line,
+        column=position.column,
     )
 
 
 def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int]]:
-    return (
-        (found[0], found.start())
-        for found in _TOKEN.finditer(text, start)
-        if found.lastgroup == "mark"
-    )
+    """Yield the punctuation marks outside of strings and comments, with their offsets."""
+    for match in _TOKEN.finditer(text, start):
+        if match.lastgroup == "mark":
+            yield match[0], match.start()
 
 
 def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
     """Yield the path and offset of each key and element of a valid document."""
     trail: list[str | int] = []
-    key = ("", 0)
-    first = False
-    for found in _TOKEN.finditer(text):
-        if found.lastgroup == "blank":
+    key = ""
+    key_offset = 0
+    is_element_next = False
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "blank":
             continue
-        mark, offset = found[0] if found.lastgroup == "mark" else "", found.start()
-        if first and mark != "]":
+
+        offset = match.start()
+        mark = match[0] if match.lastgroup == "mark" else ""
+        if is_element_next and mark != "]":
             yield tuple(trail), offset
         if mark == ":":
-            trail[-1] = key[0]
-            yield tuple(trail), key[1]
-        first = _moved(trail, mark)
-        key = key if mark else (_unquoted(found[0]), offset)
+            trail[-1] = key
+            yield tuple(trail), key_offset
+        if not mark:
+            # A key, if a colon follows.
+            key, key_offset = _unquoted(match[0]), offset
+
+        is_element_next = _moved(trail, mark)
 
 
 def _moved(trail: list[str | int], mark: str) -> bool:
     """Update the path for a punctuation mark, and return whether an array element follows it."""
-    if mark in ("[", "{"):
-        trail.append(0 if mark == "[" else "")
+    if mark == "[":
+        trail.append(0)
+        return True
+    if mark == "{":
+        trail.append("")
     elif mark in ("]", "}"):
         trail.pop()
     elif mark == "," and isinstance(trail[-1], int):
         trail[-1] += 1
-    return mark == "[" or (mark == "," and isinstance(trail[-1], int))
+        return True
+
+    return False
 
 
 def _unquoted(token: str) -> str:
     if token[0] not in "\"'":
         return token
+
     try:
         return cast("str", json.loads(f'"{token[1:-1]}"'))
     except ValueError:
@@ -309,4 +360,8 @@ def _unquoted(token: str) -> str:
 
 def first(values: Iterable[_T | None]) -> _T | None:
     """Return the first value that is not None, or None."""
-    return next((value for value in values if value is not None), None)
+    for value in values:
+        if value is not None:
+            return value
+
+    return None

@@ -23,45 +23,15 @@ REFUSED: Final = frozenset(("NODE_OPTIONS",))
 LOCAL_ONLY: Final = frozenset(("ANDROID_HOME",))
 """Variables specific to one machine, which only ``.local`` files may set."""
 
-_OF_PROGRAMS: Final = frozenset(
-    (
-        *(
-            "PATH",
-            "PATHEXT",
-            "HOME",
-            "USERPROFILE",
-            "APPDATA",
-            "LOCALAPPDATA",
-            "COMSPEC",
-            "SHELL",
-        ),
-        *("TMPDIR", "TMP", "TEMP", "BASH_ENV", "ENV", "IFS"),
-        *(
-            "LOCPATH",
-            "GCONV_PATH",
-            "NLSPATH",
-            "HOSTALIASES",
-            "RES_OPTIONS",
-            "LOCALDOMAIN",
-            "ICU_DATA",
-        ),
-    )
-)
+_OF_PROGRAMS: Final = frozenset((
+    "PATH", "PATHEXT", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "COMSPEC", "SHELL",
+    "TMPDIR", "TMP", "TEMP", "BASH_ENV", "ENV", "IFS",
+    "LOCPATH", "GCONV_PATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN", "ICU_DATA",
+))  # fmt: skip
 _OF_PROGRAMS_PREFIXES: Final = (
-    *(
-        "NODE_",
-        "OPENSSL_",
-        "SSL_CERT_",
-        "SSLKEYLOG",
-        "UV_",
-        "V8_",
-        "XDG_",
-        "NPM_CONFIG_",
-        "PIP_",
-        "PYTHON",
-    ),
-    *("LD_", "DYLD_", "GLIBC_", "MALLOC_"),
-)
+    "NODE_", "OPENSSL_", "SSL_CERT_", "SSLKEYLOG", "UV_", "V8_", "XDG_", "NPM_CONFIG_", "PIP_", "PYTHON",
+    "LD_", "DYLD_", "GLIBC_", "MALLOC_",
+)  # fmt: skip
 """Variables by which Node.js, OpenSSL, the system's loader or our cache of programs choose programs, libraries and
 their configuration: native code could run through them before any of the project's own code."""
 _SECRETS: Final = ("DEVICE_TOKEN", "DEVICE_IDENTITY_PASSWORD")
@@ -157,7 +127,7 @@ def load_env(
             files[name] = list(assignments(text))
     _check(files, profile, REFUSED | frozenset(refused), environ)
 
-    # The lowest precedence first: later ones replace a value, not its position.
+    # The lowest precedence first: later ones replace a value, not its place.
     parsed: dict[str, str] = {}
     for name in reversed(files):
         parsed.update(_ordered(files[name], profile))
@@ -273,7 +243,7 @@ def _check(
         for assignment in file_assignments:
             problem = rules.problem(file, assignment)
             if problem:
-                place = f"{file}:{assignment.line}: {assignment.name}"
-                problems.append(f"{place}: {problem}")
+                position = f"{file}:{assignment.line}: {assignment.name}"
+                problems.append(f"{position}: {problem}")
     if problems:
         raise ProjectError(*problems, code="ENV_REFUSED")

@@ -13,7 +13,7 @@ from pytest_device.app.document import (
     Document,
     Json,
     Object,
-    Place,
+    Position,
     at,
     first,
     object_at,
@@ -134,19 +134,21 @@ class Project:
 
         return text_at(self.config, platform, key)
 
-    def place(self, *trail: str | int) -> Place | None:
+    def position(self, *trail: str | int) -> Position | None:
         """Return the position of a value in the static file, below the vendor's key or at the top level."""
         if self.static is None:
             return None
 
-        return self.static.place(self.vendor.key, *trail) or self.static.place(*trail)
+        return self.static.position(self.vendor.key, *trail) or self.static.position(
+            *trail
+        )
 
     def source(self, key: str) -> str:
         """Return the source of a configuration value: its key in a file, or the installed package."""
         trail = key.split(".")
         if self.dynamic_path and self.dynamic_kind:
             return f"{key} in {self.dynamic_path.name}"
-        if self.static and self.place(*trail):
+        if self.static and self.position(*trail):
             return f"{key} in {self.static.path.name}"
 
         return f"the installed package {self.vendor.word}"

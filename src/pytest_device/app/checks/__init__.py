@@ -42,12 +42,12 @@ def check(
         *check_sources(project),
         *check_routes(project, declaration, include),
     ]
-    known = {finding.id for finding in findings}
-    return [
-        *findings,
-        *(
-            project_finding(rule, project, "passed")
-            for rule in RULES
-            if rule not in known
-        ),
+
+    with_findings = {finding.id for finding in findings}
+    passed = [
+        project_finding(rule, project, "passed")
+        for rule in RULES
+        if rule not in with_findings
     ]
+
+    return findings + passed

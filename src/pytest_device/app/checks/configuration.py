@@ -140,12 +140,12 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
             _FIX_DELETE,
         )
     elif sdk < key.first:
-        what = f"is new in the reference of SDK {key.first}, the project has {sdk}"
+        problem = f"is new in the reference of SDK {key.first}, the project has {sdk}"
         yield in_config(
             project,
             "config-removed-key",
             key.trail,
-            what,
+            problem,
             "upgrade the SDK, or delete the key",
         )
     elif key.deprecated and sdk >= key.deprecated_in:
@@ -182,7 +182,7 @@ def _whole(project: Project) -> Iterator[Finding]:
                 project.static.path,
                 f"{'.'.join(map(str, trail))} is duplicated",
                 "delete all but one: the last counts",
-                project.static.place(*trail),
+                project.static.position(*trail),
             )
 
     if project.unused_static and project.static_path:
@@ -201,9 +201,11 @@ def _identity(project: Project) -> Iterator[Finding]:
         major, _, _ = installed.partition(".")
         fitting = (None, "UNVERSIONED", f"{major}.0.0", installed)
         if project.sdk_version not in fitting:
-            what = f"is {project.sdk_version}, but {installed} is installed"
+            problem = f"is {project.sdk_version}, but {installed} is installed"
             fix = "delete sdkVersion"
-            yield in_config(project, "config-sdk-version", ("sdkVersion",), what, fix)
+            yield in_config(
+                project, "config-sdk-version", ("sdkVersion",), problem, fix
+            )
 
     slug = text_at(project.config, "slug") or ""
     if quote(slug, safe=_IN_PATHS, errors="replace") != slug:
@@ -232,9 +234,9 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
         if isinstance(value, str) and not is_valid_runtime_version(
             value, vendor=project.vendor
         ):
-            what = "must have 1 to 255 letters, digits, '.', '_', '+', '(', ')' and '-', a letter or digit first"
+            problem = "must have 1 to 255 letters, digits, '.', '_', '+', '(', ')' and '-', a letter or digit first"
             yield in_config(
-                project, "runtime-version", trail, what, 'for example "1.0.0"'
+                project, "runtime-version", trail, problem, 'for example "1.0.0"'
             )
         elif isinstance(value, dict) and "policy" not in value:
             yield in_config(
@@ -290,7 +292,7 @@ def _updates(project: Project, sdk: int) -> Iterator[Finding]:
 
 def _on_both_platforms(project: Project, name: str) -> bool:
     return name == "runtimeVersion" and all(
-        at(project.config, one, name) for one in ("ios", "android")
+        at(project.config, platform, name) for platform in ("ios", "android")
     )
 
 
@@ -419,6 +421,6 @@ def _libraries(project: Project) -> Iterator[Finding]:
         if project.package.mentions(library) or project.package.installed(library):
             continue
 
-        what = f"needs {library} on {platform}"
+        problem = f"needs {library} on {platform}"
         fix = f"install {library}"
-        yield in_config(project, "config-missing-library", trail, what, fix)
+        yield in_config(project, "config-missing-library", trail, problem, fix)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from pytest_device.app.document import Place
+from pytest_device.app.document import Position
 from pytest_device.app.project import Project
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
@@ -145,13 +145,18 @@ class Finding:
 def failed(
     id: str,  # noqa: A002  # the field
     path: Path,
-    what: str,
+    problem: str,
     fix: str,
-    place: Place | None = None,
+    position: Position | None = None,
 ) -> Finding:
-    severity, rule = (RULES | BUNDLE_RULES)[id]
-    line, column = (place.line, place.column) if place else (0, 0)
-    return Finding(id, severity, "failed", path, line, column, f"{what}: {rule}", fix)
+    """Return a finding for a check that failed; ``position`` is that of the problem in the file."""
+    severity, rule = RULES[id] if id in RULES else BUNDLE_RULES[id]
+    line = position.line if position else 0
+    column = position.column if position else 0
+
+    return Finding(
+        id, severity, "failed", path, line, column, f"{problem}: {rule}", fix
+    )
 
 
 def project_finding(
@@ -162,6 +167,7 @@ def project_finding(
 ) -> Finding:
     """Return a finding for a check that passed or was skipped."""
     severity, rule = RULES[id]
+
     return Finding(id, severity, status, config_path(project), 0, 0, rule, fix)
 
 
@@ -174,13 +180,18 @@ def in_config(
     project: Project,
     id: str,  # noqa: A002
     trail: tuple[str | int, ...],
-    what: str,
+    problem: str,
     fix: str,
 ) -> Finding:
-    """Return a finding about a key, with its position if the static file contains it."""
-    place = project.place(*trail)
-    path = project.static.path if project.static and place else config_path(project)
-    return failed(id, path, f"{'.'.join(map(str, trail))} {what}".strip(), fix, place)
+    """Return a finding about a key, with its position if the static file contains it.
+
+    The position is absent if code sets the key: then the finding names the file with that code.
+    """
+    position = project.position(*trail)
+    path = project.static.path if project.static and position else config_path(project)
+    key = ".".join(map(str, trail))
+
+    return failed(id, path, f"{key} {problem}".strip(), fix, position)
 
 
 def missing_file(
@@ -189,7 +200,10 @@ def missing_file(
     path: str,
     exists: Callable[[Path], bool] = os.path.exists,
 ) -> Iterator[Finding]:
-    """Yield a finding unless a file exists; unlike `Path.exists`, the default accepts names of any length."""
+    """Yield a finding unless a file exists.
+
+    Unlike `Path.exists`, which raises for a name that is too long, the default returns False.
+    """
     if not exists(project.root / path):
         yield in_config(
             project, "config-missing-file", trail, f"is {path!r}", "add the file"

@@ -118,23 +118,23 @@ def _sounds(
         return
 
     for index, sound in enumerate(sounds):
-        place = (*trail, index)
+        item_trail = (*trail, index)
         if not isinstance(sound, str):
             yield in_config(
                 project,
                 "notifications-value",
-                place,
+                item_trail,
                 "must be of type string",
                 "name a local file",
             )
             continue
 
-        yield from missing_file(project, place, sound, os.path.isfile)
+        yield from missing_file(project, item_trail, sound, os.path.isfile)
         if Path(sound).suffix.lower() != ".wav":
             yield in_config(
                 project,
                 "notifications-sound",
-                place,
+                item_trail,
                 f"is {sound!r}",
                 "convert it to .wav",
             )

@@ -13,7 +13,7 @@ from pytest_device.app.checks.finding import (
     failed,
     project_finding,
 )
-from pytest_device.app.document import Place, text_at
+from pytest_device.app.document import Position, text_at
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
@@ -51,13 +51,13 @@ _HYPHEN: Final = re.compile(r"(\S+)\s+-\s+(\S+)")
 _SEARCH: Final = """\
 import json, re, sys
 patterns, names = json.load(sys.stdin)
-found = set()
+matches = set()
 for pattern in patterns:
     try:
-        found.update(name for name in names if re.search(pattern, name))
+        matches.update(name for name in names if re.search(pattern, name))
     except re.error:
         pass
-print(json.dumps(list(found)))
+print(json.dumps(list(matches)))
 """
 
 
@@ -117,7 +117,7 @@ def install_check(
                     package.document.path,
                     f"{name} is {actual}, expected {expected}",
                     f"install {name}@{expected}, or add it to install.exclude",
-                    package.document.place(key, name),
+                    package.document.position(key, name),
                 )
             )
 
@@ -162,7 +162,7 @@ def directory_check(
                     document.path,
                     f"{name} {problem}",
                     "replace it, or add it to reactNativeDirectoryCheck.exclude",
-                    document.place("dependencies", name),
+                    document.position("dependencies", name),
                 )
             )
 
@@ -192,24 +192,27 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
     except subprocess.TimeoutExpired:
         trail = (project.vendor.key, "doctor", "reactNativeDirectoryCheck", "exclude")
         document = project.package.document
-        place = document.place(*trail) or Place(0, 0)
+        position = document.position(*trail) or Position(0, 0)
         raise ProjectError(
             f"{'.'.join(trail[1:])} has a pattern that takes more than {PATTERN_SECONDS:g} s: simplify it",
             path=document.path,
-            line=place.line,
-            column=place.column,
+            line=position.line,
+            column=position.column,
         ) from None
 
     return {*entries, *json.loads(completed.stdout)}
 
 
-def fits(version: str, wanted: str) -> bool:
+def fits(version: str, expected: str) -> bool:
     """Return whether a version, or the lowest version of a range, satisfies a range.
 
     As in npm, a prerelease fits only where the range names one of the same version. Nothing longer than 1,000
     characters fits: the time to search it grows with the square of its length.
+
+    >>> fits("1.4.2", "^1.3"), fits("2.0.0", "^1.3")
+    (True, False)
     """
-    if max(len(version), len(wanted)) > MAX_VERSION:
+    if max(len(version), len(expected)) > MAX_VERSION:
         return False
 
     match = _VERSION.search(version)
@@ -218,12 +221,12 @@ def fits(version: str, wanted: str) -> bool:
 
     actual = _version(match)
 
-    return any(_fits(actual, alternative) for alternative in wanted.split("||"))
+    return any(_fits(actual, alternative) for alternative in expected.split("||"))
 
 
-def _fits(actual: "_Version", wanted: str) -> bool:
+def _fits(actual: "_Version", expected: str) -> bool:
     """Return whether a version satisfies all comparisons of a range without alternatives."""
-    comparisons = list(_VERSION.finditer(_HYPHEN.sub(r">=\1 <=\2", wanted)))
+    comparisons = list(_VERSION.finditer(_HYPHEN.sub(r">=\1 <=\2", expected)))
     if not actual.is_release:
         bases = [_version(comparison) for comparison in comparisons]
         prereleases = [base.numbers for base in bases if not base.is_release]

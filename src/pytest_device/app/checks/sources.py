@@ -8,7 +8,7 @@ from typing import Final
 
 from pytest_device.app.bundler import css_module_name
 from pytest_device.app.checks.finding import Finding, failed, in_config
-from pytest_device.app.document import Lines, Place, at
+from pytest_device.app.document import Lines, Position, at
 from pytest_device.app.files import read_text
 from pytest_device.app.inlining import inlined_public
 from pytest_device.app.project import Project
@@ -50,7 +50,9 @@ def check_sources(project: Project) -> Iterator[Finding]:
             # Deleted in the meantime.
             continue
         except ProjectError as error:
-            unread.append(_unread(path, error.reason, Place(error.line, error.column)))
+            unread.append(
+                _unread(path, error.reason, Position(error.line, error.column))
+            )
             continue
 
         if is_script:
@@ -108,13 +110,13 @@ def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
             yield Path(directory, name)
 
 
-def _unread(path: Path, problem: str, place: Place | None = None) -> Finding:
+def _unread(path: Path, problem: str, position: Position | None = None) -> Finding:
     return failed(
         "source-unreadable",
         path,
         problem,
         "check it in another way, or move it out of the project",
-        place,
+        position,
     )
 
 
@@ -123,8 +125,8 @@ def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
     for pattern in SECRETS:
         for match in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
-            place = lines.place(match.start())
-            yield failed("secret-in-source", path, "a secret", fix, place)
+            position = lines.position(match.start())
+            yield failed("secret-in-source", path, "a secret", fix, position)
 
     relative = path.relative_to(project.root).as_posix()
     runs_in_node = path.parent == project.root or _IN_NODE.search(relative)
@@ -137,16 +139,20 @@ def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
     for read in inlined_public(
         text, project.env.values, server=server, vendor=project.vendor
     ):
-        place = Place(read.line, read.column)
+        position = Position(read.line, read.column)
         # A computed name may be that of a public variable.
         is_public = read.name.startswith(project.vendor.public_prefix)
         may_be_public = is_public or not read.name
         if read.kind == "kept" and may_be_public and not server:
             fix = f"write process.env.{read.name or 'NAME'}"
-            yield failed("env-not-inlined", path, read.expression, fix, place)
+            yield failed("env-not-inlined", path, read.expression, fix, position)
         elif read.kind == "undefined":
             yield failed(
-                "env-undefined", path, read.name, "set it in an environment file", place
+                "env-undefined",
+                path,
+                read.name,
+                "set it in an environment file",
+                position,
             )
 
 
@@ -164,9 +170,9 @@ def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
         yield failed("bundler-sass-missing", path, path.name, "install sass")
     lines = Lines(text)
     for match in _SASS_IMPORT.finditer(text):
-        place = lines.place(match.end())
+        position = lines.position(match.end())
         fix = "import it in a script"
-        yield failed("bundler-sass-import", path, "", fix, place)
+        yield failed("bundler-sass-import", path, "", fix, position)
 
 
 def check_routes(
@@ -213,8 +219,8 @@ def _typed_routes(
         yield failed("typed-routes-ignored", project.root / IGNORE, name, fix)
 
     document = tsconfig(project.root)
-    place = document.place("include") if document else None
+    position = document.position("include") if document else None
     for entry in lacking(document, include):
         yield failed(
-            "typed-routes-included", project.root / TSCONFIG, entry, fix, place
+            "typed-routes-included", project.root / TSCONFIG, entry, fix, position
         )

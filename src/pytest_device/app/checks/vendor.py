@@ -13,7 +13,7 @@ from pytest_device.app.document import at
 from pytest_device.app.package import FILE
 from pytest_device.app.project import Project
 
-Found: TypeAlias = Literal["found", "not found", "unknown"]
+Status: TypeAlias = Literal["found", "not found", "unknown"]
 
 MAX_FILES: Final = 2_000
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -32,7 +32,7 @@ class ProfileEntry:
 
     field: str
     value: str
-    status: Found
+    status: Status
     where: str
 
     def to_dict(self) -> dict[str, str]:
@@ -82,8 +82,8 @@ def check_profile(project: Project) -> Iterator[Finding]:
         other = _other(project, field)
         if other:
             fix = f"set device_vendor_{field} to {other}"
-            what = f"{field} {entry.value} is {entry.status} {entry.where}"
-            yield failed("vendor-profile", project.root / FILE, what, fix)
+            problem = f"{field} {entry.value} is {entry.status} {entry.where}"
+            yield failed("vendor-profile", project.root / FILE, problem, fix)
 
     if project.project_id() is not None:
         return
@@ -91,9 +91,9 @@ def check_profile(project: Project) -> Iterator[Finding]:
     # One is enough: the others may be of other services.
     path = next(project.other_project_ids(), None)
     if path is not None:
-        what = f"is a project's ID, but the profile looks at {project.vendor.project_id_path}"
+        problem = f"is a project's ID, but the profile looks at {project.vendor.project_id_path}"
         fix = f"set device_project_id_path to {path}"
-        yield in_config(project, "vendor-profile", tuple(path.split(".")), what, fix)
+        yield in_config(project, "vendor-profile", tuple(path.split(".")), problem, fix)
 
 
 def _key(project: Project) -> ProfileEntry:

@@ -143,12 +143,18 @@ def typescript_declaration(
     router = VendorProfile(vendor).package("router")
     namespace = f"{vendor.capitalize()}Router"
     inputs = _union(
-        _object(name, found, "string | number") for name, found in routes.items()
+        _object(name, parameters, "string | number")
+        for name, parameters in routes.items()
     )
-    outputs = _union(_object(name, found, "string") for name, found in routes.items())
-    texts = (
-        f"`{_literal(name)}{_QUERY}`" for name, found in routes.items() if not found
+    outputs = _union(
+        _object(name, parameters, "string") for name, parameters in routes.items()
     )
+    # A dynamic route as a text would accept any values: it needs an object.
+    texts = [
+        f"`{_literal(name)}{_QUERY}`"
+        for name, parameters in routes.items()
+        if not parameters
+    ]
     return f"""\
 /* eslint-disable */
 export * from '{router}';
@@ -183,10 +189,12 @@ def _object(name: str, parameters: tuple[Parameter, ...], value: str) -> str:
 
 
 def _literal(name: str) -> str:
+    """Escape a name for a template literal type."""
     return name.replace("\\", "\\\\").replace("`", "\\`").replace("${", "\\${")
 
 
 def _key(name: str) -> str:
+    """Return a parameter's name as a key of an object type, quoted unless it is an identifier."""
     if re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII):
         return name
 

@@ -188,4 +188,4 @@ class Route:
     def parameters(self) -> tuple[Parameter, ...]:
         parameters = [parameter(segment) for segment in self.segments]
 
-        return tuple(found for found in parameters if found is not None)
+        return tuple(item for item in parameters if item is not None)

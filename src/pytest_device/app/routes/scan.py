@@ -172,9 +172,9 @@ def _precedence(
     kind = ("html", "api", "not_found").index(route.kind)
     parameters: list[tuple[bool, bool]] = []
     for segment in route.segments:
-        found = parameter(segment)
-        if found is not None:
-            parameters.append((segment == NOT_FOUND, found.catch_all))
+        dynamic = parameter(segment)
+        if dynamic is not None:
+            parameters.append((segment == NOT_FOUND, dynamic.catch_all))
     if parameters:
         return kind, True, -len(parameters), tuple(parameters)
 
