@@ -55,7 +55,7 @@ matches = set()
 for pattern in patterns:
     try:
         matches.update(name for name in names if re.search(pattern, name))
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         pass
 print(json.dumps(list(matches)))
 """
