@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     except FileNotFoundError:
         if not path.is_symlink():
             raise
+        # There is a file of this name, which callers would else take for absent.
         raise ProjectError("is a broken symbolic link", path=path) from None
     except IsADirectoryError:
         raise ProjectError("is a directory, must be a file", path=path) from None
@@ -29,16 +29,19 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
         raise ProjectError(
             f"cannot be read: {error.strerror or error}", path=path
         ) from None
+
     if len(content) > limit:
         raise ProjectError(f"is larger than {limit // 1024 // 1024} MB", path=path)
+
     return _decoded(content, path)
 
 
 def read_existing(path: Path) -> str | None:
     """Read a UTF-8 file; return None if there is none. Raises ProjectError."""
-    with suppress(FileNotFoundError):
+    try:
         return read_text(path)
-    return None
+    except FileNotFoundError:
+        return None
 
 
 def open_file(path: Path) -> BufferedReader:
@@ -52,15 +55,18 @@ def open_file(path: Path) -> BufferedReader:
         raise OSError(errno.EINVAL, "its name cannot be encoded") from None
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "its name contains a zero byte")
-    file = open(  # noqa: SIM115  # returned
-        path,
-        "rb",
-        opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)),
-    )
+
+    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115  # returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError("it is not a regular file")
+
     return file
+
+
+def _open_without_waiting(name: str, flags: int) -> int:
+    # Windows lacks the flag, but no file there is a pipe: pipes have names of their own.
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _decoded(content: bytes, path: Path) -> str:

@@ -1,6 +1,5 @@
 """Typed sections of the app config, and the rules for their keys; the table of keys is derived from both."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,10 @@ class Form(NamedTuple):
 
     pattern: str
     rule: str
+
+    def fits(self, text: str) -> bool:
+        # ASCII: "\d" must not match digits of other scripts.
+        return re.fullmatch(self.pattern, text, re.ASCII) is not None
 
 
 HEX: Final = Form("#[0-9A-Fa-f]{6}", "a color of six digits, such as #000000")
@@ -70,48 +73,64 @@ class Key:
         return tuple(self.name.split("."))
 
     def problem(self, value: Json) -> str | None:
-        """Return the rule that a value violates, or None."""
-        if not _is_any(value, self.kinds):
+        """Return the rule that a value violates, or None.
+
+        >>> Key("ios.icon", kinds=("string",)).problem(7)
+        'must be of type string'
+        """
+        if not _has_kind(value, self.kinds):
             return f"must be of type {' or '.join(self.kinds)}"
         if not isinstance(value, list):
-            return self._limit(value)
-        for one in value:
-            if not _is_any(one, self.items):
+            return self._broken_limit(value)
+
+        for item in value:
+            if not _has_kind(item, self.items):
                 return f"must have elements of type {' or '.join(self.items)}"
-            if problem := self._limit(one):
+            problem = self._broken_limit(item)
+            if problem:
                 return problem
+
         return None
 
-    def _limit(self, value: Json) -> str | None:
+    def _broken_limit(self, value: Json) -> str | None:
+        """Return the rule that a value of the right type violates, or None."""
         if self.values and value not in self.values:
-            return f"must be {_listed(self.values)}"
-        if (
-            self.form
-            and isinstance(value, str)
-            and not re.fullmatch(self.form.pattern, value, re.ASCII)
-        ):
+            return f"must be {_alternatives(self.values)}"
+
+        if self.form and isinstance(value, str) and not self.form.fits(value):
             return f"must be {self.form.rule}"
-        if self.low is None or self.low <= cast("float", value) <= (
-            math.inf if self.high is None else self.high
-        ):
-            return None
-        return (
-            f"must be at least {self.low:g}"
-            if self.high is None
-            else f"must be {self.low:g} to {self.high:g}"
-        )
+
+        if self.low is not None:
+            number = cast("float", value)
+            if self.high is None and not number >= self.low:
+                return f"must be at least {self.low:g}"
+            if self.high is not None and not self.low <= number <= self.high:
+                return f"must be {self.low:g} to {self.high:g}"
+
+        return None
 
 
-def _is_any(value: Json, kinds: tuple[str, ...]) -> bool:
+def _has_kind(value: Json, kinds: tuple[str, ...]) -> bool:
     """Return whether a value is of one of the kinds; a number without a fraction is an integer."""
+    if not kinds:
+        return True
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return not kinds or any(kind in kinds for kind in _KINDS.get(type(value), ()))
+
+    return any(kind in kinds for kind in _KINDS.get(type(value), ()))
 
 
-def _listed(values: tuple[str, ...]) -> str:
-    *most, last = (repr(value) for value in values)
-    return f"{', '.join(most)} or {last}" if most else last
+def _alternatives(values: tuple[str, ...]) -> str:
+    """Return the values as words.
+
+    >>> _alternatives(("ios", "android", "web"))
+    "'ios', 'android' or 'web'"
+    """
+    *others, last = (repr(value) for value in values)
+    if not others:
+        return last
+
+    return f"{', '.join(others)} or {last}"
 
 
 Policy: TypeAlias = Literal["nativeVersion", "sdkVersion", "appVersion", "fingerprint"]
