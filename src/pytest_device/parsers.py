@@ -42,17 +42,20 @@ def _parsed(
     convert: Callable[[str], T],
     is_valid: Callable[[T], object] = lambda _: True,
 ) -> T:
+    """Return the converted text. Raises ValueError with the rule unless it can be converted and is valid."""
     try:
         value = convert(text)
         if is_valid(value):
             return value
     except (ValueError, KeyError):
-        pass  # the rule is more helpful than the conversion's error
+        # The rule is more helpful than the conversion's error.
+        pass
 
     raise ValueError(rule)
 
 
 def text(text: str) -> str:
+    """Return the text unchanged: any is valid."""
     return text
 
 
@@ -62,6 +65,7 @@ def switch(text: str) -> bool:
 
 def number(text: str, minimum: int, maximum: int, unit: str = "") -> int:
     of_unit = f" of {unit}" if unit else ""
+
     return _parsed(
         text,
         f"a whole number{of_unit} from {minimum} to {maximum}",
@@ -93,6 +97,7 @@ def _limit(text: str, minimum: int, maximum: int, words: Collection[str]) -> int
 
     choices = " or ".join(repr(word) for word in words)
     rule = f"a whole number of minutes from {minimum} to {maximum}, or {choices}"
+
     return _parsed(text, rule, int, lambda value: minimum <= value <= maximum)
 
 
@@ -123,12 +128,15 @@ def choice(text: str, *words: str) -> str:
 def platforms(text: str) -> tuple[Platform, ...]:
     each = ", ".join(repr(str(platform)) for platform in Platform)
     all_of_them = ",".join(Platform)
+
     return _parsed(text, f"{each} or {all_of_them!r}", _platforms)
 
 
 def _platforms(text: str) -> tuple[Platform, ...]:
     listed = [Platform(word.strip()) for word in text.split(",")]
-    return tuple(dict.fromkeys(listed))  # each once
+
+    # Each once, in the order of the text.
+    return tuple(dict.fromkeys(listed))
 
 
 def session_type(text: str) -> SessionType:
@@ -151,11 +159,13 @@ def shard(text: str) -> str:
     index, total = _parsed(
         text, rule, _fraction, lambda shard: 1 <= shard[0] <= shard[1] <= _SHARDS_MAX
     )
+
     return f"{index}/{total}"
 
 
 def _fraction(text: str) -> tuple[int, int]:
     index, total = text.split("/")
+
     return int(index), int(total)
 
 
@@ -192,12 +202,15 @@ def _is_issuer(text: str) -> bool:
     parts = urlsplit(text)
     is_secure = parts.scheme == "https" or is_loopback(parts.hostname or "")
     is_plain = text.isprintable() and not any(sign in text for sign in "@?# ")
+
     return is_http_url(text) and is_secure and is_plain
 
 
 def path(text: str) -> str:
     value = _parsed(text, "a path", Path, lambda _: "\0" not in text)
-    return str(value.absolute())  # the local service has its own working directory
+
+    # The local service has a working directory of its own.
+    return str(value.absolute())
 
 
 def absolute_path(text: str) -> str:
@@ -211,17 +224,20 @@ def absolute_path(text: str) -> str:
 
 def words(text: str) -> tuple[str, ...]:
     stripped = [word.strip() for word in text.split(",")]
+
     return tuple(word for word in stripped if word)
 
 
 def word(text: str) -> str:
     is_word = text.isascii() and text.isalpha() and text.islower()
+
     return _parsed(text, "lowercase letters only", str, lambda _: is_word)
 
 
 def vendor_field(text: str, name: str) -> str:
     """Return a field of the vendor's profile."""
     pattern, rule = VENDOR_FIELDS[name]
+
     return _parsed(text, rule, str, lambda text: re.fullmatch(pattern, text))
 
 
@@ -280,25 +296,21 @@ def slots_address(url: str) -> str:
     network unencrypted.
     """
     shown = _without_credentials(url)
+    form_error = ConfigError(
+        f"Redis URL {shown!r} must look like rediss://host, rediss://host:port or rediss://host:port/number"
+    )
 
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname
         _port = parts.port
     except ValueError:
-        host = None
-        parts = urlsplit("")
+        raise form_error from None
 
     number = parts.path.strip("/")
-    if (
-        parts.scheme not in {"redis", "rediss"}
-        or not host
-        or "/" in number
-        or (number and not number.isdecimal())
-    ):
-        raise ConfigError(
-            f"Redis URL {shown!r} must look like rediss://host, rediss://host:port or rediss://host:port/number"
-        )
+    is_number = number == "" or number.isdecimal()
+    if parts.scheme not in {"redis", "rediss"} or not host or not is_number:
+        raise form_error
 
     if not url.strip().isprintable() or any(sign in url.strip() for sign in " '\"?#"):
         raise ConfigError(
@@ -324,9 +336,11 @@ def _without_credentials(url: str) -> str:
     """Return a URL for messages, without its query; credentials may contain slashes, blanks and quotes."""
     stripped = url.strip()
     scheme, separator, rest = stripped.partition("://")
-    if not separator:  # no scheme
+    if not separator:
+        # Without a scheme, all of it may be credentials and a host.
         scheme, rest = "", stripped
 
     credentials, at, location = rest.rpartition("@")
     mask = MASK if credentials else ""
+
     return f"{scheme}{separator}{mask}{at}{location.partition('?')[0]}"
