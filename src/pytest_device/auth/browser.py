@@ -51,6 +51,7 @@ class BrowserSession:
             raise TimeoutError(
                 "the user did not finish signing in before timeout_seconds"
             )
+
         return not self.dismissed.wait(seconds)
 
     def remaining(self) -> float:
@@ -78,17 +79,17 @@ class Browser(Protocol):
 AnyBrowser: TypeAlias = Browser | Driver | Callable[..., object]
 
 
-def browser_of(given: AnyBrowser) -> Browser:
+def browser_of(browser: AnyBrowser) -> Browser:
     """Wrap a driver or a callable as a browser. Raises AuthConfigError for any other type."""
-    if hasattr(given, "get") and hasattr(given, "current_url"):
-        return DriverBrowser(cast("Driver", given))
-    if hasattr(given, "open"):
-        return cast("Browser", given)
-    if callable(given):
-        return _CallableBrowser(given)
+    if hasattr(browser, "get") and hasattr(browser, "current_url"):
+        return DriverBrowser(cast("Driver", browser))
+    if hasattr(browser, "open"):
+        return cast("Browser", browser)
+    if callable(browser):
+        return _CallableBrowser(browser)
 
     raise AuthConfigError(
-        f"browser {given!r} must be a driver, a LoopbackBrowser or a callable"
+        f"browser {browser!r} must be a driver, a LoopbackBrowser or a callable"
     )
 
 

@@ -121,15 +121,15 @@ class DiscoveryDocument(_Config):
     )
 
 
-def read(kind: type[_T], given: object) -> _T:
+def read(kind: type[_T], source: object) -> _T:
     """Return a configuration from an instance or from a mapping, whose None values are ignored.
 
     Raises AuthConfigError for an unknown name, for a value of another type and for anything other than a mapping.
     """
-    if isinstance(given, kind):
-        return given
+    if isinstance(source, kind):
+        return source
 
-    values = python_names(given, kind.__name__)
+    values = python_names(source, kind.__name__)
     # Before any error: a traceback shows what was given.
     learn_sent(values)
 
@@ -144,12 +144,13 @@ def read(kind: type[_T], given: object) -> _T:
     return kind(**values)
 
 
-def python_names(given: object, what: str = "the value") -> dict[str, Any]:
+def python_names(source: object, label: str = "the value") -> dict[str, Any]:
     """Convert the names of a mapping to snake case and drop None values. Raises AuthConfigError for other types."""
-    if not isinstance(given, Mapping):
-        raise AuthConfigError(f"{what} must be a mapping, not {type(given).__name__}")
+    if not isinstance(source, Mapping):
+        raise AuthConfigError(f"{label} must be a mapping, not {type(source).__name__}")
 
-    pairs = cast("Mapping[object, Any]", given)
+    pairs = cast("Mapping[object, Any]", source)
+
     return {
         _python_name(str(name)): value
         for name, value in pairs.items()

@@ -120,7 +120,7 @@ class NotificationContent:
             object.__setattr__(self, name, MappingProxyType(dict(values)))
 
     @classmethod
-    def read(cls, given: "Self | Mapping[str, Any]") -> Self:
+    def read(cls, source: "Self | Mapping[str, Any]") -> Self:
         """Return content from a typed value or a mapping with the documented names.
 
         Other names are kept in ``others``, since the document leaves out some fields of the content.
@@ -131,11 +131,11 @@ class NotificationContent:
         Raises:
             ConfigError: A value is invalid, or a name differs from a documented one by a few characters.
         """
-        if isinstance(given, cls):
-            return given
+        if isinstance(source, cls):
+            return source
 
         attributes = cls.spellings()
-        content = mapping("content", given)
+        content = mapping("content", source)
         _check_spelling(content, attributes)
 
         values: dict[str, Any] = {}
@@ -241,26 +241,28 @@ class NotificationRequest:
     @classmethod
     def read(
         cls,
-        given: NotificationRequestInput | Mapping[str, Any],
+        source: NotificationRequestInput | Mapping[str, Any],
         platform: Platform,
         identifier: str,
     ) -> Self:
         """Return a validated request; ``identifier`` is the default. Raises ConfigError, TriggerError."""
-        if not isinstance(given, NotificationRequestInput):
-            given = mapping("request", given)
-            unknown = given.keys() - {"content", "trigger", "identifier"}
-            if unknown or "content" not in given:
+        if isinstance(source, NotificationRequestInput):
+            request = source
+        else:
+            members = mapping("request", source)
+            unknown = members.keys() - {"content", "trigger", "identifier"}
+            if unknown or "content" not in members:
                 raise ConfigError(
                     "a request must have content, and may have trigger and identifier"
                 )
-            given = NotificationRequestInput(**given)
+            request = NotificationRequestInput(**members)
 
-        trigger = given.trigger
+        trigger = request.trigger
         if trigger is not None and not isinstance(trigger, Trigger):
             trigger = parse_trigger(trigger, platform)
-        identifier = checked_text("identifier", given.identifier) or identifier
+        identifier = checked_text("identifier", request.identifier) or identifier
 
-        return cls(identifier, NotificationContent.read(given.content), trigger)
+        return cls(identifier, NotificationContent.read(request.content), trigger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,13 +347,14 @@ class NotificationCategory:
     options: Mapping[str, Any] | None = None
 
 
-def _check_spelling(given: Mapping[str, Any], known: Collection[str]) -> None:
-    for name in given:
-        if name in known:
+def _check_spelling(content: Mapping[str, Any], documented: Collection[str]) -> None:
+    """Raise ConfigError for a name that is probably a misspelled one of the document."""
+    for name in content:
+        if name in documented:
             continue
 
         # 0.8 finds titel, Title and category_identifier, but not the undocumented subtitle.
-        close_names = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        close_names = difflib.get_close_matches(name, documented, n=1, cutoff=0.8)
         if close_names:
             raise ConfigError(
                 f"content has an unknown name {name!r}: did you mean {close_names[0]!r}?"

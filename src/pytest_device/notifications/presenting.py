@@ -121,7 +121,7 @@ def action_of(
             raise ConfigError("a tap takes no text")
         return None
 
-    by_identifier = {known.identifier: known for known in actions}
+    by_identifier = {available.identifier: available for available in actions}
     if action not in by_identifier:
         raise ConfigError(
             f"the notification has no action {action!r}, only {list(by_identifier)}"

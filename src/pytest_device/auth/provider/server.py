@@ -80,7 +80,7 @@ class IdentityProvider(Service[Journal]):
         for client in named_clients.values():
             client.learn_secrets()
         if automatic_user is not None:
-            _known("user", automatic_user, named_users)
+            _member("user", automatic_user, named_users)
         issuer = check_issuer(public_url).removesuffix("/") if public_url else None
 
         super().__init__(Journal(), port)
@@ -238,7 +238,7 @@ class IdentityProvider(Service[Journal]):
 
     def user(self, name: str) -> User:
         """Return a user. Raises AuthConfigError for an unknown name."""
-        return _known("user", name, self._settings.users)
+        return _member("user", name, self._settings.users)
 
     def client(self, client_id: str | None = None) -> Client:
         """Return a client, by default the first one. Raises AuthConfigError for an unknown client ID."""
@@ -246,14 +246,14 @@ class IdentityProvider(Service[Journal]):
         if client_id is None:
             client_id = next(iter(clients), "")
 
-        return _known("client", client_id, clients)
+        return _member("client", client_id, clients)
 
 
-def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
+def _by_name(kind: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
     by_name = dict(pairs)
     if len(by_name) < len(pairs) or "" in by_name:
         raise AuthConfigError(
-            f"each {what} of the provider needs a unique, non-empty name"
+            f"each {kind} of the provider needs a unique, non-empty name"
         )
 
     return by_name
@@ -277,8 +277,8 @@ def _check_scopes(scopes: Sequence[str], client: Client) -> None:
             )
 
 
-def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
-    if name not in known:
-        raise AuthConfigError(unknown(what, name, known))
+def _member(kind: str, name: str, members: Mapping[str, _T]) -> _T:
+    if name not in members:
+        raise AuthConfigError(unknown(kind, name, members))
 
-    return known[name]
+    return members[name]
