@@ -92,20 +92,21 @@ def test_the_example_of_a_name_runs(
 
 @pytest.mark.parametrize("package", STANDALONE_PACKAGES)
 def test_the_examples_of_a_package_that_stands_alone_run(package: str) -> None:
-    module = importlib.import_module(f"pytest_device.{package}")
+    public_names = vars(importlib.import_module(f"pytest_device.{package}"))
     finder = doctest.DocTestFinder(exclude_empty=True)
-    examples = [
-        example
-        for name, value in vars(module).items()
-        if getattr(value, "__module__", "").startswith(f"{module.__name__}.")
-        for example in finder.find(value, name)
-        if example.examples
-    ]
+    source = Path(pytest_device.__file__).parent
+    count = 0
 
-    assert examples
-    for example in examples:
-        example.globs.update(vars(module))
-        doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(example)
+    for path in sorted((source / package).rglob("*.py")):
+        if ">>> " not in path.read_text("utf-8"):
+            continue
+        name = ".".join(path.relative_to(source.parent).with_suffix("").parts)
+        for example in finder.find(importlib.import_module(name), name):
+            example.globs.update(public_names)
+            doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(example)
+            count += len(example.examples)
+
+    assert count
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
