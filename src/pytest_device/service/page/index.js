@@ -2,6 +2,9 @@
 
 import { messageOf, refresh, repeat } from "./live.js";
 
+const REFRESH_MS = 2000;
+const SLOW_REFRESH_MS = 15_000; // while the page is hidden
+
 const message = document.getElementById("message");
 
 async function update() {
@@ -13,4 +16,4 @@ async function update() {
   }
 }
 
-repeat(update, () => (document.hidden ? 15_000 : 2000));
+repeat(update, () => (document.hidden ? SLOW_REFRESH_MS : REFRESH_MS));

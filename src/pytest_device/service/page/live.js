@@ -1,44 +1,74 @@
 // Refreshes the parts of a page that are marked data-live, counts down its limits, and says how long ago things were.
 
-const PATIENCE_MS = 10_000;
-const served = new Map();
-let known = null; // ETag of the current content
-let skew = 0; // how far this machine's clock is behind the service's, in ms
+const TIMEOUT_MS = 10_000;
+const ACTION_TIMEOUT_MS = 60_000; // the device acts before the reply
+const MAX_ROUNDING_MS = 2000; // the header Date has whole seconds only
 
-for (const part of document.querySelectorAll("[data-live]")) served.set(part.id, part.innerHTML);
+const servedHtml = new Map(); // by the ID of the part, whose own HTML changes: it shows times
+let currentEtag = null;
+let clockSkewMs = 0; // how far this machine's clock is behind the service's
+
+for (const part of liveParts()) {
+  servedHtml.set(part.id, part.innerHTML);
+}
+
+function liveParts() {
+  return document.querySelectorAll("[data-live]");
+}
 
 /** Fetch the page again and show its changes; returns whether there were any. Throws if the service does not respond. */
 export async function refresh() {
-  const headers = known ? { "If-None-Match": known } : {};
-  const reply = await fetch(location.pathname, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
-  adjust(reply.headers.get("Date"));
+  const reply = await fetch(location.pathname, {
+    headers: currentEtag ? { "If-None-Match": currentEtag } : {},
+    cache: "no-store",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  adjustClock(reply.headers.get("Date"));
   if (reply.status === 304) return false;
+
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-  if (!reply.ok) throw new Error(page.querySelector("main p")?.textContent ?? `the service returned ${reply.status}`);
-  known = reply.headers.get("ETag");
+  if (!reply.ok) {
+    const message = page.querySelector("main p")?.textContent;
+    throw new Error(message ?? `the service returned ${reply.status}`);
+  }
+
+  currentEtag = reply.headers.get("ETag");
   document.title = page.title;
-  for (const part of document.querySelectorAll("[data-live]")) show(part, page.getElementById(part.id));
-  tellTime();
+  for (const part of liveParts()) {
+    update(part, page.getElementById(part.id));
+  }
+  showTimes();
+
   return true;
 }
 
-/** Call a function repeatedly, `pause()` ms after it has ended, and at once when the page becomes visible; returns a function that calls it now. */
+/**
+ * Call a function repeatedly, `pause()` ms after it has ended, and at once when the page becomes visible.
+ *
+ * Returns a function that calls it now.
+ */
 export function repeat(work, pause) {
   let timer = 0;
-  let busy = false;
+  let isBusy = false;
+
   const run = async () => {
-    if (busy) return;
-    busy = true;
+    if (isBusy) return;
+
+    isBusy = true;
     clearTimeout(timer);
     try {
       await work();
     } finally {
-      busy = false;
+      isBusy = false;
       timer = setTimeout(run, pause());
     }
   };
-  document.addEventListener("visibilitychange", () => document.hidden || run());
+
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) run();
+  });
   run();
+
   return run;
 }
 
@@ -48,50 +78,75 @@ export async function send(path, body) {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(6 * PATIENCE_MS),
+    signal: AbortSignal.timeout(ACTION_TIMEOUT_MS),
   });
-  if (!reply.ok) throw new Error(await refusal(reply));
+
+  if (!reply.ok) throw new Error(await errorText(reply));
 }
 
-/** Return the messages of an error. */
-export async function refusal(reply) {
-  const messages = (await reply.json().catch(() => null))?.errors?.map((error) => error.message);
+/** Return the messages in an error reply of the service, or its status. */
+export async function errorText(reply) {
+  const content = await reply.json().catch(() => null);
+  const messages = content?.errors?.map((error) => error.message);
+
   return messages?.join("\n") ?? `the service returned ${reply.status}`;
 }
 
-/** Return the text of an error: browsers word network errors differently. */
+/** Return whether the error is one of the network, which browsers word differently. */
+export function isNetworkError(error) {
+  return error instanceof TypeError || error.name === "TimeoutError";
+}
+
+/** Return the text to show for an error. */
 export function messageOf(error) {
-  return error instanceof TypeError || error.name === "TimeoutError" ? "The service does not respond." : sentence(error.message);
+  if (isNetworkError(error)) return "The service does not respond.";
+
+  return sentence(error.message);
 }
 
 function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+  const end = /[.!?]$/.test(text) ? "" : ".";
+
+  return text.charAt(0).toUpperCase() + text.slice(1) + end;
 }
 
-function show(part, fresh) {
+function update(part, fresh) {
   for (const name of ["class", "hidden"]) {
-    if (fresh.hasAttribute(name)) part.setAttribute(name, fresh.getAttribute(name));
-    else part.removeAttribute(name);
+    if (fresh.hasAttribute(name)) {
+      part.setAttribute(name, fresh.getAttribute(name));
+    } else {
+      part.removeAttribute(name);
+    }
   }
-  if (part.dataset.live === "attributes" || served.get(part.id) === fresh.innerHTML) return;
-  served.set(part.id, fresh.innerHTML);
-  const atEnd = part.scrollTop + part.clientHeight >= part.scrollHeight - 4;
+  if (part.dataset.live === "attributes") return;
+
+  // Equal content is not replaced: that would take the focus and the selection from it.
+  if (servedHtml.get(part.id) === fresh.innerHTML) return;
+
+  servedHtml.set(part.id, fresh.innerHTML);
+  const isAtEnd = part.scrollTop + part.clientHeight >= part.scrollHeight - 4;
   part.innerHTML = fresh.innerHTML;
-  if (atEnd) part.scrollTop = part.scrollHeight;
+  if (isAtEnd) part.scrollTop = part.scrollHeight;
 }
 
-function adjust(date) {
-  const difference = Date.parse(date) - Date.now();
-  if (Math.abs(difference - skew) > 2000) skew = difference; // the header has whole seconds only
+function adjustClock(date) {
+  const differenceMs = Date.parse(date) - Date.now();
+  if (Math.abs(differenceMs - clockSkewMs) > MAX_ROUNDING_MS) clockSkewMs = differenceMs;
 }
 
-function tellTime() {
-  const now = (Date.now() + skew) / 1000;
-  for (const time of document.querySelectorAll("time[data-since]")) time.textContent = ago(now - time.dataset.since);
-  for (const span of document.querySelectorAll("span[data-until]")) span.textContent = clock(span.dataset.until - now);
+function showTimes() {
+  const now = (Date.now() + clockSkewMs) / 1000;
+
+  for (const time of document.querySelectorAll("time[data-since]")) {
+    time.textContent = ago(now - time.dataset.since);
+  }
+  for (const span of document.querySelectorAll("span[data-until]")) {
+    span.textContent = clock(span.dataset.until - now);
+  }
   for (const bar of document.querySelectorAll("progress[data-until]")) {
     const { since, until } = bar.dataset;
-    bar.value = Math.min(1, Math.max(0, (until - now) / (until - since || 1)));
+    const share = (until - now) / (until - since || 1);
+    bar.value = Math.min(1, Math.max(0, share));
   }
 }
 
@@ -100,16 +155,21 @@ function ago(seconds) {
   if (seconds < 60) return `${Math.floor(seconds / 10) * 10} s ago`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+
   const days = Math.floor(seconds / 86_400);
+
   return days === 1 ? "1 day ago" : `${days} days ago`;
 }
 
 function clock(seconds) {
-  const whole = Math.max(0, Math.round(seconds));
-  const two = (number) => String(number).padStart(2, "0");
-  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
-  return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+  const rounded = Math.max(0, Math.round(seconds));
+  const hours = Math.floor(rounded / 3600);
+  const minutes = Math.floor(rounded / 60) % 60;
+  const twoDigits = (number) => String(number).padStart(2, "0");
+  const rest = twoDigits(rounded % 60);
+
+  return hours ? `${hours}:${twoDigits(minutes)}:${rest}` : `${minutes}:${rest}`;
 }
 
-tellTime();
-setInterval(tellTime, 1000);
+showTimes();
+setInterval(showTimes, 1000);

@@ -1,141 +1,195 @@
 // The live preview: screenshots of the device, taps and rotation.
 
-import { messageOf, refresh, refusal, repeat, send } from "../page/live.js";
+import { errorText, isNetworkError, messageOf, refresh, repeat, send } from "../page/live.js";
 
-const FACTS_MS = 2000;
-const QUICK_MS = 250; // pause between screenshots while they change
-const SLOW_MS = 1000; // while they do not
-const SELDOM_MS = 15_000; // while the page is hidden, or the session has ended
-const STEP = 0.05;
+const REFRESH_MS = 2000;
+const SLOW_REFRESH_MS = 15_000; // while the page is hidden, or the session has ended
+const SCREEN_PAUSE_MS = 250; // between screenshots while they change
+const SLOW_SCREEN_PAUSE_MS = 1000; // while they do not
+const MAX_UNCHANGED = 8; // screenshots until the pause is longer
+const SCREEN_TIMEOUT_MS = 60_000;
+const STEP = 0.05; // of the screen, for each press of an arrow key
+const SMALL_STEP = STEP / 5;
+
 const byId = (id) => document.getElementById(id);
-const [stage, screen, picture, cross, message] = ["stage", "screen", "picture", "cross", "message"].map(byId);
-const buttons = [...document.querySelectorAll("[data-orientation]")];
-const troubles = { facts: "", picture: "", touch: "" };
-const at = { x: 0.5, y: 0.5 };
-let known = null; // the ETag of the current screenshot
+const stage = byId("stage");
+const screen = byId("screen");
+const picture = byId("picture");
+const cross = byId("cross");
+const message = byId("message");
+const orientationButtons = [...document.querySelectorAll("[data-orientation]")];
+
+const problems = { facts: "", picture: "", touch: "" };
+const position = { x: 0.5, y: 0.5 }; // of the cross, as shares of the screen
+let currentEtag = null; // of the screenshot
 let isLast = false; // whether the screenshot was requested after the end, when it no longer changes
 let unchanged = 0; // number of consecutive unchanged screenshots
 
-const live = () => stage.classList.contains("live");
-const awaited = () => live() || (ended() && !isLast);
-const ended = () => byId("state").matches(".stopped, .errored");
+const isLive = () => stage.classList.contains("live");
+const hasEnded = () => byId("state").matches(".stopped, .errored");
 
-function report(about, text) {
-  troubles[about] = text;
-  const { facts, picture, touch } = troubles;
-  const shown = [facts, ended() ? "" : picture, ended() ? "" : touch].filter(Boolean).join("\n");
-  stage.toggleAttribute("data-stale", picture !== "");
+function report(topic, text) {
+  problems[topic] = text;
+  stage.toggleAttribute("data-stale", problems.picture !== "");
+
+  const texts = [problems.facts];
+  // A device that is gone has neither.
+  if (!hasEnded()) texts.push(problems.picture, problems.touch);
+  const shown = texts.filter(Boolean).join("\n");
+
+  // Screen readers announce each change, also to an equal text.
   if (message.textContent !== shown) message.textContent = shown;
 }
 
-async function attempt(about, work) {
+/** Do some work and report its error, or that it has none anymore; returns whether it succeeded. */
+async function attempt(topic, work) {
   try {
     await work();
-    report(about, "");
-    return true;
   } catch (error) {
-    report(about, messageOf(error));
+    report(topic, messageOf(error));
     return false;
   }
+
+  report(topic, "");
+
+  return true;
 }
 
-async function poll() {
-  if (!awaited() || document.hidden) return;
-  isLast = ended();
-  const headers = known ? { "If-None-Match": known } : {};
-  const reply = await fetch(`${location.pathname}/screen`, { headers, cache: "no-store", signal: AbortSignal.timeout(60_000) });
+async function fetchScreenshot() {
+  const isNeeded = isLive() || (hasEnded() && !isLast);
+  if (!isNeeded || document.hidden) return;
+
+  isLast = hasEnded();
+  const reply = await fetch(`${location.pathname}/screen`, {
+    headers: currentEtag ? { "If-None-Match": currentEtag } : {},
+    cache: "no-store",
+    signal: AbortSignal.timeout(SCREEN_TIMEOUT_MS),
+  });
   unchanged += 1;
   if (reply.status === 304 || reply.status === 204) return;
-  if (!reply.ok) throw new Error(`No screenshot: ${await refusal(reply)}`);
+  if (!reply.ok) throw new Error(`No screenshot: ${await errorText(reply)}`);
+
   draw(await createImageBitmap(await reply.blob()));
-  known = reply.headers.get("ETag");
+  currentEtag = reply.headers.get("ETag");
   unchanged = 0;
 }
 
 function draw(bitmap) {
+  // Setting the size clears the canvas, which would flicker.
   if (picture.width !== bitmap.width || picture.height !== bitmap.height) {
-    Object.assign(picture, { width: bitmap.width, height: bitmap.height });
+    picture.width = bitmap.width;
+    picture.height = bitmap.height;
     screen.style.setProperty("--ratio", bitmap.width / bitmap.height);
   }
   picture.getContext("2d").drawImage(bitmap, 0, 0);
   bitmap.close();
-  const held = picture.width > picture.height ? "LANDSCAPE" : "PORTRAIT";
-  for (const button of buttons) button.setAttribute("aria-pressed", button.dataset.orientation === held);
+
+  const orientation = picture.width > picture.height ? "LANDSCAPE" : "PORTRAIT";
+  for (const button of orientationButtons) {
+    button.setAttribute("aria-pressed", button.dataset.orientation === orientation);
+  }
   stage.dataset.seen = "";
 }
 
-function pause() {
-  if (document.hidden || ended()) return SELDOM_MS;
-  return troubles.picture || !live() || unchanged > 8 ? SLOW_MS : QUICK_MS;
+function screenshotPause() {
+  if (document.hidden || hasEnded()) return SLOW_REFRESH_MS;
+  if (problems.picture || !isLive() || unchanged > MAX_UNCHANGED) return SLOW_SCREEN_PAUSE_MS;
+
+  return SCREEN_PAUSE_MS;
 }
 
 async function tap() {
-  const { x, y } = at;
-  place(true);
-  const where = `${Math.round(x * 100)} % from the left, ${Math.round(y * 100)} % from the top`;
-  if (await attempt("touch", () => ask("tap", { x, y }))) done(`Tapped ${where}.`);
+  const { x, y } = position;
+  moveCross();
+  animateTap();
+
+  const succeeded = await attempt("touch", () => act("tap", { x, y }));
+  if (succeeded) {
+    showDone(`Tapped ${Math.round(x * 100)} % from the left, ${Math.round(y * 100)} % from the top.`);
+  }
 }
 
-async function turn(button) {
+async function rotate(button) {
   const { orientation } = button.dataset;
-  if (await attempt("touch", () => ask("orientation", { orientation }))) done(`Rotated to ${button.textContent.toLowerCase()}.`);
+  const succeeded = await attempt("touch", () => act("orientation", { orientation }));
+  if (succeeded) showDone(`Rotated to ${button.textContent.toLowerCase()}.`);
 }
 
-async function ask(what, body) {
+async function act(action, body) {
   byId("done").textContent = "";
   try {
-    await send(`${location.pathname}/${what}`, body);
+    await send(`${location.pathname}/${action}`, body);
   } catch (error) {
-    if (error instanceof TypeError || error.name === "TimeoutError") throw error;
+    if (isNetworkError(error)) throw error;
+
     throw new Error(`Failed: ${error.message}`);
   }
 }
 
-function done(text) {
+function showDone(text) {
   byId("done").textContent = text;
   unchanged = 0;
-  pollNow();
+  fetchNow();
 }
 
-function place(tapped = false) {
-  cross.style.left = `${at.x * 100}%`;
-  cross.style.top = `${at.y * 100}%`;
-  if (tapped) cross.classList.remove("tapped");
-  if (tapped) void cross.offsetWidth; // restarts the animation
-  cross.classList.toggle("tapped", tapped);
+function moveCross() {
+  cross.style.left = `${position.x * 100}%`;
+  cross.style.top = `${position.y * 100}%`;
+  cross.classList.remove("tapped");
 }
 
-function move(dx, dy, small) {
-  const step = small ? STEP / 5 : STEP;
-  const within = (value) => Math.min(1, Math.max(0, Math.round(value * 1000) / 1000));
-  at.x = within(at.x + dx * step);
-  at.y = within(at.y + dy * step);
-  place();
+function animateTap() {
+  void cross.offsetWidth; // a layout in between, or the animation would not start again
+  cross.classList.add("tapped");
+}
+
+function moveBy(columns, rows, isSmall) {
+  const step = isSmall ? SMALL_STEP : STEP;
+  const rounded = (value) => Math.round(value * 1000) / 1000;
+  position.x = withinScreen(rounded(position.x + columns * step));
+  position.y = withinScreen(rounded(position.y + rows * step));
+  moveCross();
+}
+
+function withinScreen(share) {
+  return Math.min(1, Math.max(0, share));
+}
+
+function tapOnce(event) {
+  // A key that is held repeats, and would tap many times.
+  if (!event.repeat) tap();
 }
 
 const KEYS = {
-  ArrowLeft: (event) => move(-1, 0, event.shiftKey),
-  ArrowRight: (event) => move(1, 0, event.shiftKey),
-  ArrowUp: (event) => move(0, -1, event.shiftKey),
-  ArrowDown: (event) => move(0, 1, event.shiftKey),
-  Enter: (event) => event.repeat || tap(),
-  " ": (event) => event.repeat || tap(),
+  ArrowLeft: (event) => moveBy(-1, 0, event.shiftKey),
+  ArrowRight: (event) => moveBy(1, 0, event.shiftKey),
+  ArrowUp: (event) => moveBy(0, -1, event.shiftKey),
+  ArrowDown: (event) => moveBy(0, 1, event.shiftKey),
+  Enter: tapOnce,
+  " ": tapOnce,
 };
 
 screen.addEventListener("keydown", (event) => {
-  if (!live() || event.ctrlKey || event.metaKey || event.altKey || !(event.key in KEYS)) return;
+  const isShortcut = event.ctrlKey || event.metaKey || event.altKey;
+  if (!isLive() || isShortcut || !(event.key in KEYS)) return;
+
   event.preventDefault();
   KEYS[event.key](event);
 });
+
 picture.addEventListener("click", (event) => {
-  if (!live()) return;
+  if (!isLive()) return;
+
   const box = picture.getBoundingClientRect();
-  at.x = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-  at.y = Math.min(1, Math.max(0, (event.clientY - box.top) / box.height));
+  position.x = withinScreen((event.clientX - box.left) / box.width);
+  position.y = withinScreen((event.clientY - box.top) / box.height);
   tap();
 });
-for (const button of buttons) button.addEventListener("click", () => turn(button));
 
-place();
-repeat(() => attempt("facts", refresh), () => (document.hidden || ended() ? SELDOM_MS : FACTS_MS));
-const pollNow = repeat(() => attempt("picture", poll), pause);
+for (const button of orientationButtons) {
+  button.addEventListener("click", () => rotate(button));
+}
+
+moveCross();
+repeat(() => attempt("facts", refresh), () => (document.hidden || hasEnded() ? SLOW_REFRESH_MS : REFRESH_MS));
+const fetchNow = repeat(() => attempt("picture", fetchScreenshot), screenshotPause);
