@@ -1,104 +1,156 @@
 // Finds the form of a sign-in page. Runs in the page: `form("describe")` says what the page shows, `form("username")`
 // and `form("password")` focus a field and return whether there is one, `form("button")` returns where to click.
-(wanted) => {
-  const text = (value) => (value || "").replace(/\s+/g, " ").trim();
+(request) => {
+  const MAX_TEXT = 400;
+  const MAX_ALERT = 200;
+  const MAX_BUTTONS = 6;
+
+  const singleLine = (value) => (value || "").replace(/\s+/g, " ").trim();
 
   // Components of a page may have trees of their own.
-  const all = (root) =>
+  const allElements = (root) =>
     [...root.querySelectorAll("*")].flatMap((element) =>
-      element.shadowRoot ? [element, ...all(element.shadowRoot)] : [element]);
+      element.shadowRoot ? [element, ...allElements(element.shadowRoot)] : [element]);
 
   // A field that no user sees catches programs that fill in every field.
   const isVisible = (element) => {
     const box = element.getBoundingClientRect();
+    if (box.width <= 4 || box.height <= 4 || box.right <= 0 || box.bottom <= 0) return false;
+
     const style = getComputedStyle(element);
-    return box.width > 4 && box.height > 4 && box.right > 0 && box.bottom > 0 &&
-      style.visibility !== "hidden" && style.display !== "none" && Number(style.opacity) > 0.05 &&
-      !element.closest("[aria-hidden=true], [inert]");
+    if (style.visibility === "hidden" || style.display === "none") return false;
+    if (Number(style.opacity) <= 0.05) return false;
+
+    return !element.closest("[aria-hidden=true], [inert]");
   };
 
-  const words = (element) =>
+  /** Return the attributes of an element that say what it is for, in lowercase. */
+  const hints = (element) =>
     ["id", "name", "autocomplete", "placeholder", "aria-label", "title", "class"]
-      .map((name) => element.getAttribute(name) || "").join(" ").toLowerCase();
+      .map((name) => element.getAttribute(name) || "")
+      .join(" ")
+      .toLowerCase();
 
-  const elements = all(document);
-  const shown = elements.filter(isVisible);
-  const inputs = shown.filter((element) =>
+  const visible = allElements(document).filter(isVisible);
+
+  // The fields.
+  const inputs = visible.filter((element) =>
     element.localName === "input" && !element.disabled && !element.readOnly);
-  const ofType = (...types) => inputs.filter((element) => types.includes(element.type));
+  const textFields = inputs.filter((input) => ["text", "email", "tel", "number"].includes(input.type));
+  const passwordFields = inputs.filter((input) => input.type === "password");
 
-  const isCode = (element) =>
-    element.autocomplete === "one-time-code" ||
-    /one.?time|otp|\bmfa|2fa|two.?factor|verification.?code|passcode|security.?code/.test(words(element));
-  const texts = ofType("text", "email", "tel", "number");
-  const code = [...texts, ...ofType("password")].find(isCode);
-  const password = ofType("password").find((element) => element !== code);
+  const isCodeField = (input) =>
+    input.autocomplete === "one-time-code" ||
+    /one.?time|otp|\bmfa|2fa|two.?factor|verification.?code|passcode|security.?code/.test(hints(input));
+  const code = [...textFields, ...passwordFields].find(isCodeField);
+  const password = passwordFields.find((input) => input !== code);
 
-  const isUsername = (element) => /user|e-?mail|login|account|identifier|\bname\b/.test(words(element));
-  const named = texts.filter((element) => element !== code && !/search/.test(words(element)));
-  const before = password
-    ? named.filter((element) =>
-        element.compareDocumentPosition(password) & Node.DOCUMENT_POSITION_FOLLOWING)
-    : [];
-  const username =
-    named.find((element) => /username|email/.test(element.autocomplete)) ||
-    named.find((element) => element.type === "email" || isUsername(element)) ||
-    before.at(-1) || (code ? undefined : named[0]);
+  /** Return the field of the user name: the most explicit one, or else the one before the password. */
+  const findUsername = () => {
+    const candidates = textFields.filter((input) => input !== code && !/search/.test(hints(input)));
 
-  const buttons = shown.filter((element) =>
-    (element.localName === "button" && !element.disabled) || element.getAttribute("role") === "button" ||
-    (element.localName === "input" && ["submit", "button", "image"].includes(element.type)));
-  const label = (button) => text(button.innerText || button.value || button.getAttribute("aria-label"));
+    const declared = candidates.find((input) => /username|email/.test(input.autocomplete));
+    if (declared) return declared;
+
+    const named = candidates.find((input) =>
+      input.type === "email" || /user|e-?mail|login|account|identifier|\bname\b/.test(hints(input)));
+    if (named) return named;
+
+    const isBeforePassword = (input) =>
+      password && input.compareDocumentPosition(password) & Node.DOCUMENT_POSITION_FOLLOWING;
+    const beforePassword = candidates.filter(isBeforePassword).at(-1);
+    if (beforePassword) return beforePassword;
+
+    // A page that asks for a code has the user name already.
+    return code ? undefined : candidates[0];
+  };
+  const username = findUsername();
 
   const focus = (field) => {
     if (!field) return false;
+
     field.focus();
+    // Typed text replaces what the field contains.
     if (field.select) field.select();
+
     return true;
   };
 
-  const button = () => {
-    const form = (password || username || {}).form;
-    const own = buttons.filter((one) => !form || one.form === form);
-    const submits = own.filter((one) => one.type === "submit" || one.type === "image");
-    const best = (submits.length ? submits : own)
-      .find((one) => /sign.?in|log.?in|continue|next|submit/i.test(label(one))) || submits[0] || own[0];
-    if (!best) return null;
-    best.scrollIntoView({ block: "center", behavior: "instant" });
-    const box = best.getBoundingClientRect();
+  // The buttons.
+  const isButton = (element) => {
+    if (element.getAttribute("role") === "button") return true;
+    if (element.localName === "button") return !element.disabled;
+
+    return element.localName === "input" && ["submit", "button", "image"].includes(element.type);
+  };
+  const buttons = visible.filter(isButton);
+  const labelOf = (button) =>
+    singleLine(button.innerText || button.value || button.getAttribute("aria-label"));
+
+  /** Return the button that sends the form, or undefined. */
+  const findSubmitButton = () => {
+    const form = (password || username)?.form;
+    const formButtons = buttons.filter((button) => !form || button.form === form);
+    const submitButtons = formButtons.filter((button) => button.type === "submit" || button.type === "image");
+    const candidates = submitButtons.length > 0 ? submitButtons : formButtons;
+    const labeled = candidates.find((button) => /sign.?in|log.?in|continue|next|submit/i.test(labelOf(button)));
+
+    return labeled || candidates[0];
+  };
+
+  /** Scroll the button into view, and return its center, or null if there is no button. */
+  const showSubmitButton = () => {
+    const button = findSubmitButton();
+    if (!button) return null;
+
+    button.scrollIntoView({ block: "center", behavior: "instant" });
+    const box = button.getBoundingClientRect();
+
     return [box.left + box.width / 2, box.top + box.height / 2];
   };
 
+  // What else the page shows.
   const isCaptcha = (element) =>
-    /captcha/.test(`${words(element)} ${(element.getAttribute("src") || "").toLowerCase()}`);
-  const alerts = shown.filter((element) =>
-    ["alert", "alertdialog"].includes(element.getAttribute("role")) ||
-    element.getAttribute("aria-live") === "assertive" ||
-    (/(^|[\s_-])(error|invalid|danger|alert)([\s_-]|$)/.test(words(element)) && element.localName !== "input"));
+    /captcha/.test(`${hints(element)} ${(element.getAttribute("src") || "").toLowerCase()}`);
+
+  const isAlert = (element) => {
+    if (["alert", "alertdialog"].includes(element.getAttribute("role"))) return true;
+    if (element.getAttribute("aria-live") === "assertive") return true;
+
+    // An invalid field may have such a class, too, but shows no message.
+    return element.localName !== "input" && /(^|[\s_-])(error|invalid|danger|alert)([\s_-]|$)/.test(hints(element));
+  };
 
   const isSecure = (url) =>
     url.protocol === "https:" || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-  const action = (password && password.form && password.form.action) || location.href;
+  const action = password?.form?.action || location.href;
   const secure = isSecure(location) && isSecure(new URL(String(action), location.href));
 
-  switch (wanted) {
+  const describe = () => {
+    const heading = visible.find((element) => element.localName === "h1");
+    const alertTexts = visible.filter(isAlert).map((element) => singleLine(element.innerText));
+    const labels = buttons.map(labelOf).filter((label) => label !== "");
+
+    return {
+      state: document.readyState,
+      address: location.origin + location.pathname,
+      title: singleLine(document.title) || singleLine(heading?.innerText),
+      text: singleLine(document.body?.innerText).slice(0, MAX_TEXT),
+      alert: (alertTexts.find((text) => text !== "") || "").slice(0, MAX_ALERT),
+      username: Boolean(username),
+      password: Boolean(password),
+      code: Boolean(code),
+      captcha: visible.some(isCaptcha),
+      buttons: [...new Set(labels)].slice(0, MAX_BUTTONS),
+      secure,
+    };
+  };
+
+  switch (request) {
     case "username": return focus(username);
-    case "password": return secure && focus(password); // again: the page may be another one by now
-    case "button": return button();
-    default: {
-      return {
-        state: document.readyState,
-        address: location.origin + location.pathname,
-        title: text(document.title) || text((shown.find((one) => one.localName === "h1") || {}).innerText),
-        text: text(document.body && document.body.innerText).slice(0, 400),
-        alert: text(alerts.map((one) => one.innerText).find(text)).slice(0, 200),
-        username: Boolean(username),
-        password: Boolean(password),
-        code: Boolean(code),
-        captcha: shown.some(isCaptcha),
-        buttons: [...new Set(buttons.map(label).filter(Boolean))].slice(0, 6),
-        secure,
-      };
-    }
+    // Checked again: the page may be another one by now.
+    case "password": return secure && focus(password);
+    case "button": return showSubmitButton();
+    default: return describe();
   }
 }
