@@ -172,6 +172,8 @@ def test_a_short_password_is_masked_as_a_word_and_as_a_whole_text(
     assert masker.text("code 4711 of 14711") == "code *** of 14711"
     assert masker.value({"value": "42", "count": 42}) == {"value": "***", "count": 42}
     assert masker.value({"password": "x"}) == {"password": "***"}
+    assert masker.value({"passcode": 4711}) == {"passcode": "***"}
+    assert masker.value({"password": True}) == {"password": True}
 
 
 def test_the_content_of_password_fields_is_left_out_of_a_tree() -> None:
@@ -185,6 +187,18 @@ def test_the_content_of_password_fields_is_left_out_of_a_tree() -> None:
     assert without_typed_secrets(damaged) == damaged.replace("abc", "***")
     screen = from_page_source(source)
     assert [element.text for element in screen.elements] == ["***", "ada"]
+
+
+@pytest.mark.parametrize("end", [">", "/>"], ids=["html", "xhtml"])
+def test_a_password_field_of_a_web_page_may_have_a_class_of_a_stylesheet(
+    end: str,
+) -> None:
+    field = f'<input class="wide" name="password" value="abc"{end}'
+    page = f'<html><body>{field}<textarea id="secret">def</textarea></body></html>'
+
+    assert "abc" not in without_typed_secrets(page)
+    texts = [element.text for element in from_page_source(page).elements]
+    assert texts[-2:] == ["***", "***"]
 
 
 def test_a_log_that_is_read_becomes_lines_with_levels(

@@ -16,6 +16,7 @@ T = TypeVar("T")
 MAX_TEXT: Final = 64 * 1024
 """Maximum characters of one text; the rest is left out."""
 _MAX_ITEMS: Final = 1_000
+"""Maximum items of a mapping or a list; the rest is left out."""
 _ABSOLUTE: Final = re.compile(
     r"(?<![\w/.])/(?:home|Users|root|tmp|var|private|opt|usr|mnt|srv|etc|builds|workspace|work|Volumes|Library)"
     r"/(?:[\w.@+-]+/){0,40}([\w.@+-]+)"
@@ -23,8 +24,9 @@ _ABSOLUTE: Final = re.compile(
 """A path of a file of this machine: below the directories that machines have, not a route of an app."""
 _WINDOWS: Final = re.compile(r"(?<![\w])[A-Za-z]:\\(?:[^\\/:*?\"<>|\s]+\\)+")
 _OUR_OWN: Final = frozenset({"key", "parent", "action", "kind", "class_name", "group"})
-_MAX_DONE: Final = 4_096
-_MAX_DONE_LENGTH: Final = 200
+"""Fields whose texts this package makes itself."""
+_MAX_CACHED: Final = 4_096
+_MAX_CACHED_LENGTH: Final = 200
 _MIN_PART: Final = 4
 """Length from which a short password is masked inside of a text, as a word of its own."""
 _ATOMS: Final = frozenset({type(None), bool, int, float, bytes})
@@ -44,16 +46,17 @@ class Masker:
         """Typed passwords that are too short to be masked inside of words."""
         self._short_pattern: re.Pattern[str] | None = None
         self._roots = _roots(root)
-        self._done: dict[object, Any] = {}
+        self._cache: dict[object, Any] = {}
         """What was masked already: most texts of a test occur in it again and again."""
         self._revision = 0
+        """That of the known secrets by which the cache was made."""
 
     def learn(self, *typed: str) -> None:
         """Mask a typed text, or an ID that gives access, in everything that is recorded from now on."""
         if not any(typed):
             return
 
-        self._done.clear()
+        self._cache.clear()
 
         for text in typed:
             if len(text) >= MIN_SECRET_LENGTH:
@@ -68,22 +71,27 @@ class Masker:
 
     def text(self, text: str, *, max_length: int = MAX_TEXT) -> str:
         """Return a text without secrets and without absolute paths, of limited length."""
-        if self._revision != self._known.revision or len(self._done) > _MAX_DONE:
-            self._done.clear()
-            self._revision = self._known.revision
-
         key = text, max_length
-        masked = self._done.get(key)
+        masked = self._cached(key)
         if masked is None:
             masked = self._new_text(text, max_length)
-            if len(text) <= _MAX_DONE_LENGTH:
-                self._done[key] = masked
+            if len(text) <= _MAX_CACHED_LENGTH:
+                self._cache[key] = masked
 
         return str(masked)
+
+    def _cached(self, key: object) -> Any:
+        """Return what a key was masked to; None if it was not, or before a secret became known."""
+        if self._revision != self._known.revision or len(self._cache) > _MAX_CACHED:
+            self._cache.clear()
+            self._revision = self._known.revision
+
+        return self._cache.get(key)
 
     def _new_text(self, text: str, max_length: int) -> str:
         if text in self._short:
             return MASK
+        # Cut first: masking takes time. The redactor also masks the beginning of a secret before an ellipsis.
         if len(text) > max_length:
             text = f"{text[:max_length]}… ({len(text)} characters)"
 
@@ -95,11 +103,15 @@ class Masker:
         text = self._known.text(text)
         if self._typed:
             text = self._typed.text(text)
-        return self._short_pattern.sub(MASK, text) if self._short_pattern else text
+        if self._short_pattern:
+            text = self._short_pattern.sub(MASK, text)
+
+        return text
 
     def _without_paths(self, text: str) -> str:
-        for path, instead in self._roots:
-            text = text.replace(path, instead)
+        for path, replacement in self._roots:
+            text = text.replace(path, replacement)
+
         return _WINDOWS.sub("…\\\\", _ABSOLUTE.sub(r"…/\1", text))
 
     def value(self, value: T) -> T:
@@ -143,25 +155,28 @@ class Masker:
                 masked = replace(value, elements=elements)
             case Device() | Frame() | Locator():
                 # Each command has the same ones.
-                masked = self._done.get(value)
+                masked = self._cached(value)
                 if masked is None:
-                    masked = self._done[value] = self._dataclass(value)
+                    masked = self._dataclass(value)
+                    self._cache[value] = masked
             case _:
                 masked = self._dataclass(value)
 
         return masked
 
     def _pair(self, name: str, value: object) -> tuple[str, object]:
-        if isinstance(value, str) and value and is_secret_name(name):
+        # Such as "password": true, which says only that there is one.
+        is_flag = value is None or isinstance(value, bool)
+        if is_secret_name(name) and not is_flag and value != "":
             return self.text(name), MASK
+
         return self.text(name), self._masked(value)
 
     def _attachment(self, attachment: Attachment) -> Attachment:
         content = attachment.content
         if attachment.content_type.startswith(_TEXTS):
-            content = self.text(content.decode(errors="replace")).encode(
-                errors="replace"
-            )
+            text = self.text(content.decode(errors="replace"))
+            content = text.encode(errors="replace")
 
         return replace(attachment, name=self.text(attachment.name), content=content)
 
@@ -185,7 +200,11 @@ def _fields_of(kind: Hashable) -> Sequence[str]:
 
 
 def _roots(root: Path) -> Sequence[tuple[str, str]]:
-    """Return the directories that texts are shown relative to, the longest first."""
-    known = {str(root): "", str(root.resolve()): "", str(Path.home()): "~/"}
-    paths = sorted((path for path in known if len(path) > 1), key=len, reverse=True)
-    return [(f"{path}/", known[path]) for path in paths]
+    """Return the directories that texts are shown relative to, and what replaces each.
+
+    The longest come first: the tests are often below the home directory. ``/`` would replace every slash.
+    """
+    replacements = {str(root): "", str(root.resolve()): "", str(Path.home()): "~/"}
+    paths = [path for path in replacements if len(path) > 1]
+    paths.sort(key=len, reverse=True)
+    return [(f"{path}/", replacements[path]) for path in paths]

@@ -228,7 +228,8 @@ def _bounds(rect: Mapping[str, Any]) -> Bounds | None:
             float(rect["width"]),
             float(rect["height"]),
         )
-    except (KeyError, TypeError, ValueError):  # no rectangle, or not of numbers
+    # No rectangle, or not of numbers.
+    except (KeyError, TypeError, ValueError):
         return None
 
 
@@ -237,13 +238,14 @@ def _agent_device_element(node: Mapping[str, Any]) -> Element:
     value = str(node.get("value") or "")
     rect = node.get("rect")
     depth = node.get("depth")
-    names = {"label": str(node.get("label") or ""), "id": str(node.get("identifier"))}
-    is_password = is_secret_field(names, role)
+    identifier = str(node.get("identifier") or "")
+    label = str(node.get("label") or "")
+    is_password = is_secret_field({"label": label, "id": identifier}, role)
 
     return Element(
         type=role,
-        id=str(node.get("identifier") or ""),
-        label=str(node.get("label") or ""),
+        id=identifier,
+        label=label,
         text=MASK if is_password and value else value,
         depth=depth if isinstance(depth, int) else 0,
         bounds=_bounds(rect) if isinstance(rect, Mapping) else None,  # pyright: ignore[reportUnknownArgumentType]  # checked by _bounds
@@ -256,24 +258,29 @@ def _agent_device_element(node: Mapping[str, Any]) -> Element:
 
 def _argent_element(described: re.Match[str]) -> Element:
     indentation, words, *frame = described.groups()
+
     texts: dict[str, str] = {}
+    """Its texts by the name before each; that of the label is empty."""
     for name, quoted in _QUOTED.findall(words):
         texts.setdefault(name, _unquoted(quoted))
 
-    flags_at = _FLAGS.search(_QUOTED.sub("", words))
     flags: set[str] = set()
-    if flags_at:
-        flags = {flag.strip() for flag in str(flags_at[1]).split(",")}
+    # A text may have brackets, too.
+    bracketed = _FLAGS.search(_QUOTED.sub("", words))
+    if bracketed:
+        flags = {flag.strip() for flag in bracketed[1].split(",")}
 
     role = words.split(maxsplit=1)[0]
-    names = {"label": texts.get("", ""), "id": texts.get("id", "")}
-    is_password = "password" in flags or is_secret_field(names, role)
+    identifier = texts.get("id", "")
+    label = texts.get("", "")
     value = texts.get("value", "")
+    is_secret = is_secret_field({"label": label, "id": identifier}, role)
+    is_password = is_secret or "password" in flags
 
     return Element(
         type=role,
-        id=texts.get("id", ""),
-        label=texts.get("", ""),
+        id=identifier,
+        label=label,
         text=MASK if is_password and value else value,
         depth=len(indentation) // 2,
         bounds=Bounds(*map(float, frame)),
@@ -318,11 +325,14 @@ class _HtmlReader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        index = None
-        is_invisible = any(self._open_counts[name] for name in self._INVISIBLE)
+        is_invisible = tag in self._INVISIBLE or any(
+            self._open_counts[name] for name in self._INVISIBLE
+        )
+        # One more than is kept, by which the screen is known to be truncated.
         has_room = len(self.elements) <= MAX_ELEMENTS
 
-        if not is_invisible and tag not in self._INVISIBLE and has_room:
+        index = None
+        if not is_invisible and has_room:
             index = len(self.elements)
             self.elements.append(_html_element(tag, values, len(self._open)))
 
@@ -331,6 +341,7 @@ class _HtmlReader(HTMLParser):
             self._open_counts[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
+        # An end without a beginning ends nothing; else, so do the elements within that have no end.
         is_ended = not self._open_counts[tag]
         while not is_ended:
             name, _ = self._open.pop()
@@ -340,8 +351,14 @@ class _HtmlReader(HTMLParser):
     def handle_data(self, data: str) -> None:
         text = " ".join(data.split())
         index = self._open[-1][1] if self._open else None
-        if text and index is not None and not self.elements[index].text:
-            self.elements[index] = replace(self.elements[index], text=text)
+        if not text or index is None:
+            return
+
+        element = self.elements[index]
+        # Later texts follow elements within it.
+        if not element.text:
+            text = MASK if element.is_password else text
+            self.elements[index] = replace(element, text=text)
 
 
 def _html_element(tag: str, values: Mapping[str, str], depth: int) -> Element:

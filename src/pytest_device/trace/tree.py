@@ -19,7 +19,7 @@ _NAMES: Final = (
     "resource-id",
     "id",
 )
-_CONTENTS: Final = ("text", "value", "label", "content-desc", "name")
+_CONTENTS: Final = ("text", "value")
 """Attributes that may show what was typed."""
 _INPUT: Final = re.compile(r"input|edit|textfield|textarea|searchfield", re.IGNORECASE)
 _TAG: Final = re.compile(r"<[^<>]*>")
@@ -28,7 +28,11 @@ _SECURE: Final = re.compile(r"secure|password", re.IGNORECASE)
 
 
 def without_typed_secrets(source: str) -> str:
-    """Return a source without the contents of its password fields."""
+    """Return a source without the contents of its password fields.
+
+    >>> without_typed_secrets('<node class="android.widget.EditText" password="true" text="abc" />')
+    '<node class="android.widget.EditText" password="true" text="***" />'
+    """
     root = _parsed(source)
     if root is None:
         # Too long to parse, or damaged: what it shows of a password is no less secret.
@@ -36,17 +40,24 @@ def without_typed_secrets(source: str) -> str:
 
     is_changed = False
     for node in root.iter():
-        if _is_secret(node):
-            is_changed = True
-            for name in _CONTENTS[:2]:
-                if node.get(name):
-                    node.set(name, MASK)
+        if not _is_secret_node(node.tag, node.attrib):
+            continue
+
+        for name in _CONTENTS:
+            if node.get(name):
+                node.set(name, MASK)
+                is_changed = True
 
     return ET.tostring(root, encoding="unicode") if is_changed else source
 
 
 def is_secret_field(attributes: Mapping[str, str], role: str) -> bool:
-    """Return whether an element is an input for a secret: by its own word for it, else by its name."""
+    """Return whether an element is an input for a secret: by its own word for it, else by its name.
+
+    Arguments:
+        attributes: The attributes of the element.
+        role: Its class, tag or role, without a package.
+    """
     if attributes.get("password") == "true" or attributes.get("type") == "password":
         return True
     if _SECURE.search(role) or _SECURE.search(attributes.get("type", "")):
@@ -66,12 +77,12 @@ def _parsed(source: str) -> ET.Element | None:
         return None
 
 
-def _without_contents(found: re.Match[str]) -> str:
+def _without_contents(match: re.Match[str]) -> str:
     """Return a tag, without its contents if it is a password field."""
-    tag = found[0]
+    tag = match[0]
     attributes = dict(_ATTRIBUTE.findall(tag))
     name = tag[1:].partition(" ")[0]
-    if not is_secret_field(attributes, _role(attributes.get("class") or name)):
+    if not _is_secret_node(name, attributes):
         return tag
 
     return _ATTRIBUTE.sub(_masked_content, tag)
@@ -80,18 +91,20 @@ def _without_contents(found: re.Match[str]) -> str:
 def _masked_content(attribute: re.Match[str]) -> str:
     name = attribute[1]
     value = attribute[2]
-    if name in _CONTENTS[:2] and value:
+    if name in _CONTENTS and value:
         return f'{name}="{MASK}"'
+
     return attribute[0]
 
 
-def _role_of(node: ET.Element) -> str:
-    return _role(node.get("class") or node.tag)
+def _is_secret_node(tag: str, attributes: Mapping[str, str]) -> bool:
+    """Return whether a node is an input for a secret, by its class or its tag.
+
+    On Android, the class is the kind of element; in HTML, it is one of a stylesheet, and the tag is the kind.
+    """
+    kinds = (attributes.get("class", ""), tag)
+    return any(is_secret_field(attributes, _role(kind)) for kind in kinds if kind)
 
 
 def _role(kind: str) -> str:
     return kind.rpartition(".")[2].removeprefix("XCUIElementType")
-
-
-def _is_secret(node: ET.Element) -> bool:
-    return is_secret_field(node.attrib, _role_of(node))
