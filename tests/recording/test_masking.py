@@ -201,6 +201,32 @@ def test_a_password_field_of_a_web_page_may_have_a_class_of_a_stylesheet(
     assert texts[-2:] == ["***", "***"]
 
 
+def test_a_connection_that_breaks_while_the_trace_reads_the_device_fails_no_command(
+    controller: ScriptedServer, recorder: Recorder
+) -> None:
+    reply = appium(None, element=ELEMENT)
+
+    def breaks(call: str) -> Answer:
+        if call.endswith(("/rect", "/screenshot", "/source", "/attribute/password")):
+            raise ConnectionResetError(call)
+        return reply(call)
+
+    controller.answer = breaks
+    recording = Recording()
+    recorder.follow(recording)
+    device = DeviceRecorder(recorder, Device("device-1", "", "android", "appium"))
+    device.takes_pictures = True
+
+    with driver(session_on(controller), {"app": None}, recorder=device) as started:
+        field = started.find_element("id", "field")
+        field.click()
+        field.send_keys("hunter22")
+
+    assert any(path.endswith("/screenshot") for path, _ in controller.asked)
+    assert [action.error for action in recording.actions] == [None] * 5
+    assert "hunter22" not in repr(recording.actions)
+
+
 def test_a_log_that_is_read_becomes_lines_with_levels(
     controller: ScriptedServer, recorder: Recorder
 ) -> None:

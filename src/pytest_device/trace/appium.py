@@ -10,22 +10,27 @@ from string import Template
 from typing import Any, Final, cast
 
 from appium.webdriver.appium_connection import AppiumConnection
+from urllib3.exceptions import HTTPError
 
 from pytest_device.redact import MASK, is_secret_name
 from pytest_device.trace.recorder import (
     Command,
     DeviceRecorder,
     OpenAction,
+    as_json,
+    bounded,
     masked_typed,
 )
 from pytest_device.trace.tree import is_secret_field
 from pytest_device.trace.values import Box, Failure, Group, Locator
 
 _MAX_ELEMENTS: Final = 2_000
-_MAX_RESULT: Final = 2_000
+"""Elements whose locators are remembered: a suite may find new ones in a loop, for hours."""
 _MAX_LINES: Final = 500
+"""Lines of a log that are recorded: the last ones, which are of the test."""
 _SESSION: Final = "sessionId"
 _OK: Final = 200
+_NO_RESPONSE: Final = -1
 
 _NEW_SESSION: Final = "newSession"
 _FIND: Final = {
@@ -100,6 +105,7 @@ class RecordingConnection(AppiumConnection):
         """Send a command and record it."""
         if not self.recorder.is_active:
             return self.send_unrecorded(command, params)
+
         return self._commands_of_test().execute(command, params)
 
     def send_unrecorded(self, command: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -107,9 +113,11 @@ class RecordingConnection(AppiumConnection):
         return cast("dict[str, Any]", super().execute(command, params))  # type: ignore[no-untyped-call]
 
     def _commands_of_test(self) -> "_Commands":
-        commands = getattr(self, "_recorded", None)
+        commands: _Commands | None = getattr(self, "_recorded", None)
         if commands is None:
-            commands = self._recorded = _Commands(self, self.recorder)
+            commands = _Commands(self, self.recorder)
+            self._recorded = commands
+
         return commands
 
 
@@ -119,6 +127,7 @@ def recording_connection(
     """Return the connection of a driver; with a recorder, it records all commands."""
     if recorder is None:
         return AppiumConnection(client_config=config)
+
     connection = RecordingConnection(client_config=config)
     connection.recorder = recorder
     return connection
@@ -138,9 +147,11 @@ class _Commands:
         # The client removes what is in the path of the URL while it sends.
         sent = dict(params)
         described = self._described(command, sent)
+        # Before the tap: afterwards, the element may be gone.
+        bounds = self._bounds(command, sent)
         opened = self._recorder.begin(described)
         response: dict[str, Any] = {}
-        bounds = self._bounds(command, sent)
+
         try:
             response = self._connection.send_unrecorded(command, params)
         except BaseException as error:
@@ -160,38 +171,57 @@ class _Commands:
                 if bounds:
                     self._recorder.mark(action, bounds)
 
+    def _observe(
+        self, command: str, sent: Mapping[str, Any], **params: Any
+    ) -> Mapping[str, Any]:
+        """Send a command of the recorder's own, to the session of a command of the suite.
+
+        A connection that breaks meanwhile is no error of the suite's command, which may have succeeded: the response
+        has a status then, as that to a command that failed.
+        """
+        try:
+            return self._connection.send_unrecorded(
+                command, {_SESSION: sent.get(_SESSION), **params}
+            )
+        except (HTTPError, OSError) as error:
+            return {"status": _NO_RESPONSE, "value": str(error)}
+
     def _bounds(self, command: str, sent: Mapping[str, Any]) -> Box | None:
         """Return the bounds of an element that is about to be tapped, if the trace has pictures of it."""
         if command != "clickElement" or not self._recorder.takes_pictures:
             return None
 
-        params = {_SESSION: sent.get(_SESSION), "id": sent.get("id")}
-        rect = _mapping(
-            self._connection.send_unrecorded("getElementRect", params).get("value")
-        )
+        response = self._observe("getElementRect", sent, id=sent.get("id"))
+        rect = _mapping(response.get("value"))
         try:
-            return Box(*(float(rect[side]) for side in ("x", "y", "width", "height")))
+            return Box(
+                float(rect["x"]),
+                float(rect["y"]),
+                float(rect["width"]),
+                float(rect["height"]),
+            )
+        # An error, or an element that has no rectangle of numbers.
         except (KeyError, TypeError, ValueError):
             return None
 
     def _described(self, command: str, sent: Mapping[str, Any]) -> Command:
+        """Return a command as it is recorded, before masking."""
         locator = self._locator_of(command, sent)
         typed = self._typed(command, sent, locator)
-        params: dict[str, Any] = {} if locator is None else {"element": str(locator)}
-        # The older protocol repeats a typed text, character by character.
-        is_value_known = command in _FIND or "text" in sent
-        for name, value in sent.items():
-            if name in _NOT_SHOWN or (name == "value" and is_value_known):
-                continue
-
-            params[name] = value
 
         if command == _NEW_SESSION:
-            params = {"capabilities": _capabilities(sent)}
+            params: dict[str, Any] = {"capabilities": _capabilities(sent)}
+        else:
+            params = _shown_params(command, sent, locator)
 
         # Gestures send each character on its own.
-        params = cast("dict[str, Any]", masked_typed(params, {*typed, *"".join(typed)}))
+        typed_characters = set("".join(typed))
+        params = cast(
+            "dict[str, Any]", masked_typed(params, {*typed, *typed_characters})
+        )
+
         title, group, is_acting = _title(command)
+        # Nobody says into which field the others type, so that what they type is rarely a secret.
         passwords = typed if command in _TYPING else ()
 
         return Command(
@@ -207,8 +237,10 @@ class _Commands:
         )
 
     def _locator_of(self, command: str, sent: Mapping[str, Any]) -> Locator | None:
+        """Return what a command looks for, or how the suite found the element that it acts on."""
         if command in _FIND:
             return Locator(str(sent.get("using", "")), str(sent.get("value", "")))
+
         return self._locators.get(str(sent.get("id", "")))
 
     def _typed(
@@ -226,8 +258,10 @@ class _Commands:
             return self._typed_by_script(sent, masks_all=masks_all)
         if command == "actions":
             return ["".join(_keystrokes(sent.get("actions")))]
+        if command == "setClipboard":
+            return _texts(sent.get("content"))
 
-        return [] if command != "setClipboard" else _texts(sent.get("content"))
+        return ()
 
     def _typed_by_script(
         self, sent: Mapping[str, Any], *, masks_all: bool
@@ -242,7 +276,7 @@ class _Commands:
         )
 
         texts: list[str] = []
-        for argument in cast("list[object]", sent.get("args") or []):
+        for argument in _items(sent.get("args")):
             for name, value in _mapping(argument).items():
                 if is_secret_name(name) or (is_typing and name in _TEXT_ARGUMENTS):
                     texts += _texts(value)
@@ -256,24 +290,23 @@ class _Commands:
         if locator and is_secret_name(locator.value.rpartition("/")[2]):
             return True
 
+        platform = self._recorder.device.platform.lower()
+        name = "type" if platform == "ios" else "password"
+        element_id = sent.get("id")
+        response = self._observe("getElementAttribute", sent, id=element_id, name=name)
         attributes: dict[str, str] = {}
-        for name in _SECRET_ATTRIBUTES.get(
-            self._recorder.device.platform.lower(), ("password",)
-        ):
-            params = {_SESSION: sent.get(_SESSION), "id": sent.get("id"), "name": name}
-            response = self._connection.send_unrecorded("getElementAttribute", params)
-            if response.get("status"):
-                continue
-
+        if not response.get("status"):
             attributes[name] = str(response.get("value")).lower()
 
         role = _known_role(locator, attributes) or self._role(sent)
-        return not (attributes or role) or is_secret_field(attributes, role)
+        if not attributes and not role:
+            return True
+
+        return is_secret_field(attributes, role)
 
     def _role(self, sent: Mapping[str, Any]) -> str:
-        params = {_SESSION: sent.get(_SESSION), "id": sent.get("id")}
-        tag = self._connection.send_unrecorded("getElementTagName", params)
-        return "" if tag.get("status") else str(tag.get("value") or "")
+        response = self._observe("getElementTagName", sent, id=sent.get("id"))
+        return "" if response.get("status") else str(response.get("value") or "")
 
     def _note_response(
         self,
@@ -282,30 +315,30 @@ class _Commands:
         response: Mapping[str, Any],
         opened: OpenAction,
     ) -> None:
+        """Take over the result or the error of a command, and learn from it."""
         opened.error = _error_of(response)
         if opened.error:
             return
 
         value = response.get("value")
-        if command in _FIND:
-            locator = self._locator_of(command, sent)
+        locator = self._locator_of(command, sent)
+        if command in _FIND and locator:
             for element_id in _element_ids(value):
                 self._remember(element_id, locator)
 
         if command == _NEW_SESSION:
+            # Whoever has the ID of a session and the URL of its server has the device.
             session_id = response.get(_SESSION) or _mapping(value).get(_SESSION)
             self._recorder.recorder.masker.learn(str(session_id or ""))
-            value = {
-                "capabilities": _known(_mapping(_mapping(value).get("capabilities")))
-            }
+            capabilities = _mapping(_mapping(value).get("capabilities"))
+            value = {"capabilities": _without_unknown(capabilities)}
 
-        opened.result = _shown(command, value)
+        opened.result = _shown_result(command, value)
 
-    def _remember(self, element_id: str, locator: Locator | None) -> None:
-        if locator is not None:
-            self._locators[element_id] = locator
-            if len(self._locators) > _MAX_ELEMENTS:
-                self._locators.popitem(last=False)
+    def _remember(self, element_id: str, locator: Locator) -> None:
+        self._locators[element_id] = locator
+        if len(self._locators) > _MAX_ELEMENTS:
+            self._locators.popitem(last=False)
 
     def _record_exchange(
         self,
@@ -317,32 +350,32 @@ class _Commands:
     ) -> None:
         method, path = self._connection.get_command(command) or ("POST", f"/{command}")
         names = {name: str(value) for name, value in sent.items()} | {_SESSION: "-"}
-        body = (
-            ""
-            if method != "POST"
-            else _json(
-                {
-                    name: value
-                    for name, value in described.params.items()
-                    if name != "element"
-                }
-            )
-        )
+        url = Template(path).safe_substitute(names)
 
-        shown = {"value": opened.result}
+        request = ""
+        if method == "POST":
+            body = dict(described.params)
+            # Of the title only: the request has the ID of the element, in its path.
+            body.pop("element", None)
+            request = as_json(body)
+
+        if not response:
+            self._recorder.exchange(opened.action, method, url, 0, request=request)
+            return
+
+        value = opened.result
         if opened.error:
-            shown = {
-                "value": {"error": opened.error.name, "message": opened.error.message}
-            }
+            value = {"error": opened.error.name, "message": opened.error.message}
 
+        # The client adds the status of an error only.
         status = response.get("status")
         self._recorder.exchange(
             opened.action,
             method,
-            Template(path).safe_substitute(names),
-            status if isinstance(status, int) and status else (_OK if response else 0),
-            request=body,
-            response=_json(shown) if response else "",
+            url,
+            status if isinstance(status, int) and status else _OK,
+            request=request,
+            response=as_json({"value": value}),
         )
 
     def _record_contents(
@@ -352,36 +385,36 @@ class _Commands:
         response: Mapping[str, Any],
         action: str,
     ) -> None:
+        """Record what a command has read of the device: a log, a picture or a tree."""
         value = response.get("value")
         if command == _LOG and isinstance(value, list):
-            self._recorder.log(
-                str(sent.get("type")),
-                map(_log_line, cast("list[object]", value)[-_MAX_LINES:]),
-            )
-
-        if not isinstance(value, str):
-            return
-
-        if command == "screenshot":
+            lines = map(_log_line, cast("list[object]", value)[-_MAX_LINES:])
+            self._recorder.log(str(sent.get("type")), lines)
+        elif command == "screenshot" and isinstance(value, str):
             self._recorder.picture(_decoded(value), action)
-
-        if command == _SOURCE:
+        elif command == _SOURCE and isinstance(value, str):
             self._recorder.page_source(value, action)
 
     def _take_picture(self, sent: Mapping[str, Any], action: str) -> None:
         """Record what the device shows after an acting command."""
-        session = {_SESSION: sent.get(_SESSION)}
+        # The picture first: its size says how large the elements of the tree are.
         for command in ("screenshot", _SOURCE):
-            response = self._connection.send_unrecorded(command, dict(session))
+            response = self._observe(command, sent)
             if not response.get("status"):
                 self._record_contents(command, sent, response, action)
 
 
-_SECRET_ATTRIBUTES: Final[Mapping[str, Sequence[str]]] = {
-    "android": ("password",),
-    "ios": ("type",),
-}
-"""Attributes that say whether a field is for a password, by platform."""
+def _shown_params(
+    command: str, sent: Mapping[str, Any], locator: Locator | None
+) -> dict[str, Any]:
+    """Return the parameters of a command that are recorded, with the element that it acts on."""
+    hidden = set(_NOT_SHOWN)
+    # The locator has it, or it is a typed text, which the older protocol repeats character by character.
+    if command in _FIND or "text" in sent:
+        hidden.add("value")
+
+    params = {name: value for name, value in sent.items() if name not in hidden}
+    return {"element": str(locator), **params} if locator else params
 
 
 def _known_role(locator: Locator | None, attributes: Mapping[str, str]) -> str:
@@ -393,13 +426,14 @@ def _known_role(locator: Locator | None, attributes: Mapping[str, str]) -> str:
     if kind.startswith("xcuielementtype"):
         return kind
 
-    is_described = locator is not None and locator.using == "accessibility id"
-    return (
-        locator.value if locator and is_described and "password" in attributes else ""
-    )
+    if "password" in attributes and locator and locator.using == "accessibility id":
+        return locator.value
+
+    return ""
 
 
 def _title(command: str) -> tuple[str, Group, bool]:
+    """Return the title of a command, its group, and whether it may change what the device shows."""
     if command in _TITLES:
         return _TITLES[command]
     if command in _FIND:
@@ -423,18 +457,18 @@ def _texts(value: object) -> list[str]:
 def _keystrokes(actions: object) -> list[str]:
     """Return the keys of a gesture that types: nobody says into which field."""
     keys: list[str] = []
-    for source in cast("list[object]", actions) if isinstance(actions, list) else ():
-        steps = _mapping(source).get("actions")
-        for step in cast("list[object]", steps) if isinstance(steps, list) else ():
-            pressed = _mapping(step)
-            value = pressed.get("value")
-            if isinstance(value, str) and pressed.get("type") == "keyDown":
-                keys.append(value)
+    for source in _items(actions):
+        for item in _items(_mapping(source).get("actions")):
+            step = _mapping(item)
+            key = step.get("value")
+            if step.get("type") == "keyDown" and isinstance(key, str):
+                keys.append(key)
 
     return keys
 
 
 def _error_of(response: Mapping[str, Any]) -> Failure | None:
+    """Return the error of a response, None if it has none: the older protocol has its error as JSON in a string."""
     if not response.get("status"):
         return None
 
@@ -450,37 +484,42 @@ def _error_of(response: Mapping[str, Any]) -> Failure | None:
 
 
 def _element_ids(value: object) -> list[str]:
-    elements = cast("list[object]", value) if isinstance(value, list) else [value]
-    ids = (_mapping(element).get(key) for element in elements for key in _ELEMENT_KEYS)
-    return [found for found in ids if isinstance(found, str)]
+    """Return the IDs of the elements of a response, which is one of them or a list."""
+    elements = _items(value) if isinstance(value, list) else [value]
+    element_ids: list[str] = []
+    for element in elements:
+        for key in _ELEMENT_KEYS:
+            element_id = _mapping(element).get(key)
+            if isinstance(element_id, str):
+                element_ids.append(element_id)
+
+    return element_ids
 
 
-def _shown(command: str, value: object) -> object:
+def _shown_result(command: str, value: object) -> object:
     """Return the result of a command as it is recorded: pictures and trees are values of their own."""
+    # Four characters of Base64 stand for three bytes.
     if command in _PICTURES and isinstance(value, str):
         return f"a picture of {len(value) * 3 // 4} bytes"
     if command == _SOURCE and isinstance(value, str):
         return f"the tree, {len(value)} characters"
     if command == _LOG and isinstance(value, list):
-        return f"{len(cast('list[object]', value))} lines"
+        return f"{len(_items(value))} lines"
 
-    text = _json(value)
-    return value if len(text) <= _MAX_RESULT else f"{text[:_MAX_RESULT]}…"
+    return bounded(value)
 
 
 def _capabilities(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the capabilities of a start that may be recorded."""
+    """Return the capabilities of a start, with those masked that may not be recorded."""
     requested = _mapping(sent.get("capabilities"))
-    first = requested.get("firstMatch")
-    choices = cast("list[object]", first) if isinstance(first, list) else []
     merged = dict(_mapping(requested.get("alwaysMatch")))
-    for choice in choices:
+    for choice in _items(requested.get("firstMatch")):
         merged |= _mapping(choice)
 
-    return _known(merged)
+    return _without_unknown(merged)
 
 
-def _known(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+def _without_unknown(capabilities: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value if name.removeprefix("appium:") in _CAPABILITIES else MASK
         for name, value in capabilities.items()
@@ -502,8 +541,8 @@ def _decoded(picture: str) -> bytes:
         return b""
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)
+def _items(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from pytest_device.redact import MASK, Redactor
 from pytest_device.secret_registry import SECRETS
@@ -34,10 +34,10 @@ from pytest_device.trace.values import (
     Value,
 )
 
-_MILLISECONDS: Final = 1000.0
-
 T = TypeVar("T")
 V = TypeVar("V", bound=Value)
+
+_MILLISECONDS: Final = 1000.0
 _MAX_RESULT: Final = 2_000
 """Characters of a result; longer ones are cut off."""
 _OK: Final = 200
@@ -45,14 +45,27 @@ _TIMEOUT: Final = "TimeoutException"
 _ADVERTISEMENT: Final = "; For documentation on this error"
 """What Selenium appends to many messages."""
 
-TypedText = Literal["secrets", "all"]
+_LEVELS: Final[Mapping[str, Level]] = {
+    "E": "error",
+    "F": "error",
+    "S": "error",
+    "W": "warning",
+    "D": "debug",
+}
+"""Levels by the initial of a controller's word, such as those of logcat (``F`` for fatal) and Selenium (``SEVERE``)."""
+
+TypedText: TypeAlias = Literal["secrets", "all"]
 """Which typed texts are masked: those typed into password fields, or all."""
 
 
 class Recorder:
     """Records the values of one test after another; without sinks, it records nothing.
 
-    ``known`` masks what the run knows to be secret, ``root`` is the directory of the tests.
+    Arguments:
+        root: The directory of the tests.
+        known: Masks what the run knows to be secret.
+        typed_text: Which typed texts are masked.
+        clock: Returns seconds.
     """
 
     def __init__(
@@ -70,6 +83,7 @@ class Recorder:
         self._epoch = time.time() - clock()
         """Added to a time of the clock, it is the time of day: a suite may freeze that one."""
         self._skipped = 0.0
+        """Seconds that the clock has stood still."""
         self._skips: list[tuple[float, float]] = []
         """The skips during the current test: the time before each, and its seconds."""
         self._lock = RLock()
@@ -78,8 +92,8 @@ class Recorder:
         self._sinks: list[Sink] = []
         self._open: list[Action] = []
         """Steps that have begun, the innermost last."""
-        self._waits: dict[str, tuple[WaitCall, Action, float]] = {}
-        """The last wait of each device, with its action and the end of its last command."""
+        self._waits: dict[str, _OpenWait] = {}
+        """The wait that is going on, by the key of its device."""
         self._last_failed: Action | None = None
         self.collects_evidence = False
         """Whether the commands are those that read the evidence of a failed test."""
@@ -112,11 +126,13 @@ class Recorder:
     def unfollow(self, *sinks: Sink) -> None:
         """Hand nothing more to these sinks; what belongs to the test that they followed is forgotten."""
         self._sinks = [sink for sink in self._sinks if sink not in sinks]
-        if not self._sinks:
-            self._open = []
-            self._waits = {}
-            self._last_failed = None
-            self._skips = []
+        if self._sinks:
+            return
+
+        self._open = []
+        self._waits = {}
+        self._last_failed = None
+        self._skips = []
 
     def add(self, value: V) -> V:
         """Mask a value, hand it to the sinks and return it: the only way from a recorder to a file."""
@@ -193,8 +209,11 @@ class Recorder:
             self._close_step(opened)
 
     def _close_step(self, opened: "OpenAction") -> None:
+        # Their times belong within the step.
         self.end_waits(opened.error)
-        opened.error = opened.error and self._explained(opened.error)
+        if opened.error:
+            opened.error = self._explained(opened.error)
+
         self._open = [step for step in self._open if step.key != opened.action.key]
         opened.end()
 
@@ -208,20 +227,22 @@ class Recorder:
 
     def _explained(self, failure: Failure) -> Failure:
         """Return a timeout with what was waited for: Selenium's has no message."""
+        is_unexplained = failure.name == _TIMEOUT and not failure.message
         action = self._last_failed
-        if failure.name != _TIMEOUT or failure.message or not (action and action.wait):
-            return failure
-        return action.error or failure
+        if is_unexplained and action and action.wait and action.error:
+            return action.error
+
+        return failure
 
     def failing_action(self, failure: Failure, stack: Sequence[Frame]) -> Action:
         """Return the action that failed the test: the last command or wait with this error.
 
         If there is none, it is a new action, such as an assertion.
         """
-        action = self._last_failed
         failure = self._explained(failure)
-        if action and action.error and _is_same(action.error, failure):
-            return action
+        last = self._last_failed
+        if last and last.error and _is_same(last.error, failure):
+            return last
 
         now = self.now()
         action = Action(
@@ -261,21 +282,20 @@ class Recorder:
     def wait_parent(self, device: Device, call: WaitCall | None) -> str:
         """Return the key of the wait that a command belongs to, else of the innermost step."""
         with self._lock:
-            known = self._waits.get(device.key)
-            if known and (call is None or known[0].key != call.key):
+            current = self._waits.get(device.key)
+            # A wait is over as soon as its device gets a command that is not one of its polls.
+            if current and (call is None or current.call.key != call.key):
                 self._end_wait(device.key)
-                known = None
+                current = None
 
             if call is None:
                 return self.parent
-            if known is None:
-                known = self._begin_wait(device, call)
+            if current is None:
+                current = self._begin_wait(device, call)
 
-            return known[1].key
+            return current.action.key
 
-    def _begin_wait(
-        self, device: Device, call: WaitCall
-    ) -> tuple[WaitCall, Action, float]:
+    def _begin_wait(self, device: Device, call: WaitCall) -> "_OpenWait":
         wait = call.wait
         now = self.now()
         action = Action(
@@ -288,39 +308,52 @@ class Recorder:
             },
             self.stack.now()[0], device, locator=wait.locator, wait=wait,
         )  # fmt: skip
-        self._waits[device.key] = known = (call, action, now)
+        begun = _OpenWait(call, action, now)
+        self._waits[device.key] = begun
         self.add(action)
 
-        return known
+        return begun
 
     def note_polled(self, device: Device) -> None:
         """Note that a command of the current wait has ended."""
-        if known := self._waits.get(device.key):
-            self._waits[device.key] = (known[0], known[1], self.now())
+        current = self._waits.get(device.key)
+        if current:
+            current.last_poll = self.now()
 
     def end_waits(self, failure: Failure | None = None) -> None:
         """End all waits; a timeout is the error of the wait that was going on."""
         if failure and failure.name != _TIMEOUT:
             failure = None
+
         with self._lock:
             for key in list(self._waits):
                 self._end_wait(key, failure)
 
     def _end_wait(self, key: str, failure: Failure | None = None) -> None:
-        _, action, ended = self._waits.pop(key)
-        if failure:
-            ended = self.now()
-            wait = action.wait
-            if wait and not failure.message:
-                what = f"{wait.condition} {wait.locator or ''}".rstrip()
-                message = f"not within {wait.timeout_seconds:g} s: {what}"
-                failure = replace(failure, message=message)
+        ended = self._waits.pop(key)
+        if failure is None:
+            # What followed is noticed later: a wait that succeeded ended with its last poll.
+            self.add(replace(ended.action, end=ended.last_poll))
+            return
 
-        action = replace(action, end=ended, error=failure)
-        if failure:
-            self._last_failed = action
+        wait = ended.action.wait
+        if wait and not failure.message:
+            condition = f"{wait.condition} {wait.locator or ''}".rstrip()
+            message = f"not within {wait.timeout_seconds:g} s: {condition}"
+            failure = replace(failure, message=message)
 
+        action = replace(ended.action, end=self.now(), error=failure)
+        self._last_failed = action
         self.add(action)
+
+
+@dataclass(slots=True)
+class _OpenWait:
+    """A wait that is going on, its action, and when its last command ended."""
+
+    call: WaitCall
+    action: Action
+    last_poll: float
 
 
 @dataclass(slots=True)
@@ -408,28 +441,27 @@ class DeviceRecorder:
     def record(self, command: Command, url: str, send: Callable[[], T]) -> T:
         """Send a command and record it, with its request and response."""
         opened = self.begin(command)
-        is_answered = False
+        status = 0
         try:
             result = send()
-            is_answered = True
-            opened.result = _bounded(result)
+            status = _OK
+            opened.result = bounded(result)
         except BaseException as error:
             opened.error = failure_of(error)
             raise
         else:
             return result
         finally:
+            # In evidence, the error becomes the result.
+            message = opened.error.message if opened.error else None
             action = self.end(opened)
-            shown = (
-                opened.result if is_answered else opened.error and opened.error.message
-            )
             self.exchange(
                 action,
                 "POST",
                 url,
-                _OK if is_answered else 0,
-                request=_json(command.params),
-                response=_json(shown),
+                status,
+                request=as_json(command.params),
+                response=as_json(opened.result if status else message),
             )
 
     def exchange(
@@ -451,16 +483,19 @@ class DeviceRecorder:
         )  # fmt: skip
 
     def picture(self, content: bytes, action: str = "") -> None:
-        """Record a screenshot in PNG or JPEG; anything else is ignored."""
+        """Record a screenshot in PNG; anything else is ignored."""
         from pytest_device.trace.pictures import prepared
 
-        if picture := prepared(content):
-            self.recorder.add(
-                Picture(
-                    self.device, self.recorder.now(), picture.content, picture.content_type,
-                    picture.width, picture.height, action,
-                )
-            )  # fmt: skip
+        picture = prepared(content)
+        if picture is None:
+            return
+
+        self.recorder.add(
+            Picture(
+                self.device, self.recorder.now(), picture.content, picture.content_type,
+                picture.width, picture.height, action,
+            )
+        )  # fmt: skip
 
     def mark(self, action: Action, box: Box) -> None:
         """Record where an action was: in the middle of an element."""
@@ -486,43 +521,53 @@ class DeviceRecorder:
 
 
 def level_of(word: str) -> Level:
-    """Return the level of a log line from a controller's word for it, such as ``WARN`` or ``E``."""
-    initial = word[:1].upper()
-    levels: Mapping[str, Level] = {
-        "E": "error",
-        "F": "error",
-        "S": "error",
-        "W": "warning",
-        "D": "debug",
-    }
+    """Return the level of a log line from a controller's word for it, such as ``WARN`` or ``E``.
 
-    return levels.get(initial, "info")
+    >>> [level_of(word) for word in ("SEVERE", "WARN", "D", "INFO", "")]
+    ['error', 'warning', 'debug', 'info', 'info']
+    """
+    return _LEVELS.get(word[:1].upper(), "info")
 
 
-def _bounded(result: object) -> object:
-    text = _json(result)
+def bounded(result: object) -> object:
+    """Return a result as it is recorded: the beginning of its JSON if that is long.
+
+    Cut before it is masked: the redactor also masks the beginning of a secret before an ellipsis.
+    """
+    text = as_json(result)
     return result if len(text) <= _MAX_RESULT else f"{text[:_MAX_RESULT]}…"
 
 
-def _json(value: object) -> str:
+def as_json(value: object) -> str:
+    """Return a value of a client as JSON; what JSON has no word for is text."""
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def failure_of(error: BaseException) -> Failure:
     """Return an exception as a value; its message is that of the client without the server's stack trace."""
-    said = getattr(error, "msg", None)
-    message = said if isinstance(said, str) else str(error)
+    # Selenium's errors have the server's stack trace in their text, but not in this attribute.
+    message = getattr(error, "msg", None)
+    if not isinstance(message, str):
+        message = str(error)
+
     return Failure(type(error).__name__, message.partition(_ADVERTISEMENT)[0])
 
 
 def _is_same(of_action: Failure, of_test: Failure) -> bool:
-    """Return whether a test failed by the error of an action, whose message may have additions."""
-    first = of_action.message.partition("\n")[0]
-    return of_action == of_test or bool(first and first in of_test.message)
+    """Return whether a test failed by the error of an action, whose message the suite may have added to."""
+    if of_action == of_test:
+        return True
+
+    first_line = of_action.message.partition("\n")[0]
+    return first_line != "" and first_line in of_test.message
 
 
 def masked_typed(value: Any, typed: Collection[str]) -> Any:
-    """Return parameters with the typed texts replaced, also if they are too short for masking elsewhere."""
+    """Return parameters with the typed texts replaced, also if they are too short for masking elsewhere.
+
+    >>> masked_typed({"text": "42", "count": 42, "keys": ["4", "2"]}, {"42", "4", "2"})
+    {'text': '***', 'count': 42, 'keys': ['***', '***']}
+    """
     match value:
         case str():
             return MASK if value in typed else value
