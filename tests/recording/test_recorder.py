@@ -6,20 +6,25 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import httpx
 import pytest
 
 from pytest_device.redact import Redactor
 from pytest_device.trace import playwright
+from pytest_device.trace.agent_device import command_of
 from pytest_device.trace.playwright import (
     ARCHIVE,
     PlaywrightTrace,
     archive,
     left_over,
 )
+from pytest_device.trace.reader import read
 from pytest_device.trace.recorder import Command, DeviceRecorder, Recorder
 from pytest_device.trace.recording import Recording
 from pytest_device.trace.values import Device, Failure
+from pytest_device.trace.viewer import served
 from tests.fakes.clock import FakeClock
+from tests.fakes.http_server import running
 
 TAP = Command("Device", "tap", "Tap {element}", {"element": "id 'pay'"}, is_acting=True)
 PHONE = Device("device-1", "", "android", "appium")
@@ -151,7 +156,8 @@ def test_nobody_is_told_of_a_test_that_has_ended(recorder: Recorder) -> None:
 def test_of_a_trace_that_is_full_only_steps_and_errors_follow(
     recorder: Recorder, trace: PlaywrightTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(playwright, "MAX_EVENTS", 10)
+    # Reached by the beginning of the third command.
+    monkeypatch.setattr(playwright, "MAX_EVENTS", 8)
     for _ in range(20):
         tap(recorder)
     with recorder.step("the end"):
@@ -160,12 +166,38 @@ def test_of_a_trace_that_is_full_only_steps_and_errors_follow(
 
     path = trace.finish()
     assert len(events(path, "0-trace.trace")) < 15
+    assert all(action.end for action in read(path).actions)
     of_test = events(path, "test.trace")
     said = [one["text"] for one in of_test if one["type"] == "stderr"]
     assert len(said) == 1
     assert said[0].startswith("The trace ends here: ")
     assert "the end" in [one.get("title") for one in of_test]
     assert of_test[-1]["message"] == "AssertionError: 1 == 2"
+
+
+@pytest.mark.parametrize(
+    ("name", "positionals", "is_acting"),
+    [
+        ("alert", ("accept",), True),
+        ("alert", ("get",), False),
+        ("alert", (), False),
+        ("press", ('label="Add"',), True),
+        ("wait", ("text", "Add"), False),
+    ],
+)
+def test_a_command_of_agent_device_acts_if_it_may_change_the_screen(
+    name: str, positionals: tuple[str, ...], *, is_acting: bool
+) -> None:
+    flags = {"args": ["--demo"], "retries": 0, "relaunch": False, "device": None}
+
+    command = command_of(
+        name, positionals, flags, masks_all=False, attributes_of=lambda _target: {}
+    )
+
+    assert command.is_acting is is_acting
+    assert command.params.items() >= {"retries": 0}.items()
+    assert command.params["args"] == ["--demo"]
+    assert not command.params.keys() & {"relaunch", "device"}
 
 
 def test_each_line_is_on_the_disk_at_once(
@@ -192,6 +224,21 @@ def test_a_trace_that_is_being_written_is_no_leftover(
     trace.close()  # as the system does for a process that is killed
 
     assert list(left_over(tmp_path)) == [trace.lines]
+
+
+@pytest.mark.parametrize("name", ["index.html", "%00", "../secret.txt", "missing"])
+def test_a_viewer_serves_the_files_of_its_directory_only(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "secret.txt").touch()
+    page = tmp_path / "page"
+    page.mkdir()
+    (page / "index.html").write_text("the page")
+
+    with served(page) as (url, server), running(server):
+        reply = httpx.get(url.replace("index.html", name.replace("/", "%2F")))
+
+    assert reply.status_code == (200 if name == "index.html" else 404)
 
 
 def test_a_line_that_was_cut_off_is_left_out(

@@ -125,6 +125,14 @@ def test_a_resource_id_without_a_package_is_no_id_because_appium_would_add_one()
     ]
 
 
+def test_an_id_of_a_web_page_may_have_quotes() -> None:
+    screen = from_page_source("<html><body><p id='a\"b'></p></body></html>")
+
+    (made, *_) = Locators(screen).of(screen.elements[-1])
+
+    assert made.value == '[id="a\\"b"]'
+
+
 def test_a_locator_that_finds_several_elements_is_no_locator_of_one() -> None:
     screen = SCREENS["android"]
     twins = [one for one in screen.elements if one.text == "Milk"]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pytest_device.redact import is_secret_name
 from pytest_device.trace.recorder import Command, masked_typed
@@ -26,13 +26,16 @@ _TITLES: Final[Mapping[str, str]] = {
     "screenshot": "Take screenshot",
 }
 _READS: Final = frozenset(
-    {"get", "find", "is", "snapshot", "screenshot", "wait", "logs", "alert"}
+    {"get", "find", "is", "snapshot", "screenshot", "wait", "logs"}
 )
+"""Commands that change nothing on the device; so does ``alert``, unless it accepts or dismisses."""
 _GETTERS: Final = frozenset({"get", "snapshot", "screenshot", "logs"})
 _TYPING: Final = frozenset({"fill", "type"})
 _WORD: Final = re.compile(r"[A-Za-z][\w-]*")
+_KEY: Final = re.compile(r"\s\w+=")
+"""The name of a further condition of a selector."""
 
-Attributes = Callable[[Sequence[str]], Mapping[str, Any]]
+Attributes: TypeAlias = Callable[[Sequence[str]], Mapping[str, Any]]
 """Returns the attributes of a target; empty if there are none."""
 
 
@@ -44,7 +47,15 @@ def command_of(
     masks_all: bool,
     attributes_of: Attributes,
 ) -> Command:
-    """Return a command for the recorder; ``attributes_of`` asks the device whether a field is for a password."""
+    """Return a command for the recorder.
+
+    Arguments:
+        name: The command.
+        positionals: Its arguments, such as a selector and a text.
+        flags: Its flags.
+        masks_all: Whether all typed texts are masked.
+        attributes_of: Asks the device what a target is, to see whether it is a field for a password.
+    """
     target = list(positionals)
     params: dict[str, Any] = {}
     typed: list[str] = []
@@ -60,11 +71,12 @@ def command_of(
     if target:
         params["target"] = " ".join(target)
 
+    # As they are sent.
     params |= {
-        flag: value for flag, value in flags.items() if value not in {None, False}
+        flag: value
+        for flag, value in flags.items()
+        if value is not None and value is not False
     }
-
-    is_read = name in _READS
 
     return Command(
         "Device",
@@ -72,32 +84,38 @@ def command_of(
         _TITLES.get(name, name.replace("-", " ").capitalize()),
         cast("dict[str, Any]", masked_typed(params, typed)),
         "getter" if name in _GETTERS else "",
-        is_acting=not is_read,
+        is_acting=_is_acting(name, target),
         locator=_locator(name, target),
         typed=typed,
         passwords=typed if name == "fill" else (),
     )
 
 
-_KEY: Final = re.compile(r"\s\w+=")
+def _is_acting(name: str, target: Sequence[str]) -> bool:
+    if name == "alert":
+        return bool(target) and target[0] in {"accept", "dismiss"}
+
+    return name not in _READS
 
 
 def _locator(name: str, target: Sequence[str]) -> Locator | None:
     """Return what a command acts on, if that is a selector: ``label="Add"``, or a text to find."""
-    if len(target) == 0 or name in {"open", "scroll", "alert", "logs"}:
+    if not target or name in {"open", "scroll", "alert", "logs"}:
         return None
 
+    # What is read of it, or whether it is so, comes first.
     words = target[1:] if name in {"get", "is"} and len(target) > 1 else target
     if words[0] == "text" and len(words) > 1:
         return Locator("text", words[1])
 
     using, is_selector, value = words[0].partition("=")
-    if is_selector and _KEY.search(value):  # of several conditions, or alternatives
+    if not is_selector:
+        return Locator("text" if name == "find" else "target", words[0])
+    # Of several conditions, or alternatives.
+    if _KEY.search(value):
         return Locator("selector", words[0])
-    if is_selector:
-        return Locator(using, value.strip("\"'"))
 
-    return Locator("text" if name == "find" else "target", words[0])
+    return Locator(using, value.strip("\"'"))
 
 
 def _is_secret(target: Sequence[str], attributes_of: Attributes) -> bool:

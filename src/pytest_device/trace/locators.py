@@ -30,11 +30,11 @@ class Locators:
             for locator in _candidates(screen.dialect, element)
         )
         self._numbers: dict[int, int] = {}
-        """The number of each element among those of its type, by identity."""
-        of_type: Counter[str] = Counter()
+        """The number of each element among those of its type, by identity: equal ones have different numbers."""
+        counts: Counter[str] = Counter()
         for element in screen.elements:
-            of_type[element.type] += 1
-            self._numbers[id(element)] = of_type[element.type]
+            counts[element.type] += 1
+            self._numbers[id(element)] = counts[element.type]
 
     def of(self, element: Element) -> tuple[Locator, ...]:
         """Return the locators of an element of this screen, the best first; empty if none finds it alone.
@@ -57,6 +57,7 @@ class Locators:
     def _by_number(self, element: Element) -> Iterator[Locator]:
         """Yield an XPath that counts the elements of a type: the last resort, it breaks with the layout."""
         number = self._numbers.get(id(element))
+        # The other controllers have selectors of their own.
         has_xpath = self._dialect not in {Dialect.AGENT_DEVICE, Dialect.ARGENT}
         if number and has_xpath and element.type:
             yield Locator("xpath", f"(//{element.type})[{number}]")
@@ -87,14 +88,14 @@ def _android(element: Element) -> Iterator[Locator]:
 
     if ":id/" in element.id:
         yield Locator("id", element.id)
-    elif element.id:  # as React Native's testID: Appium would complete it by a package
+    elif element.id:
+        # Such as React Native's testID: Appium would complete it by a package.
         quoted = _in_double_quotes(element.id)
         yield Locator(_UIAUTOMATOR, f"new UiSelector().resourceId({quoted})")
 
     if element.text and not element.is_password:
-        yield Locator(
-            _UIAUTOMATOR, f"new UiSelector().text({_in_double_quotes(element.text)})"
-        )
+        quoted = _in_double_quotes(element.text)
+        yield Locator(_UIAUTOMATOR, f"new UiSelector().text({quoted})")
         yield _xpath(element.type, "text", element.text)
 
 
@@ -112,16 +113,16 @@ def _ios(element: Element) -> Iterator[Locator]:
 
 def _web(element: Element) -> Iterator[Locator]:
     if element.id:
-        yield Locator("css selector", f'[id="{element.id}"]')
+        # By its attribute: after "#", characters such as a colon would have a meaning.
+        yield Locator("css selector", f"[id={_in_double_quotes(element.id)}]")
 
     if element.accessibility_id:
         quoted = _in_double_quotes(element.accessibility_id)
         yield Locator("css selector", f"[aria-label={quoted}]")
 
     if element.text and not element.is_password:
-        yield Locator(
-            "xpath", f"//{element.type}[normalize-space()={_xpath_text(element.text)}]"
-        )
+        condition = f"normalize-space()={_xpath_text(element.text)}"
+        yield Locator("xpath", f"//{element.type}[{condition}]")
 
 
 def _other(element: Element) -> Iterator[Locator]:
@@ -171,6 +172,7 @@ def _xpath(type_name: str, attribute: str, value: str) -> Locator:
 
 
 def _in_double_quotes(text: str) -> str:
+    """Return a text as a string of Java, NSPredicate, CSS and agent-device: all escape quotes by a backslash."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Screenshots as they are kept: PNG as the device took it, or a smaller JPEG if Pillow is installed."""
+"""Screenshots as they are kept: the PNG of the controller, or a smaller JPEG if Pillow is installed."""
 
 import io
 from typing import Final, NamedTuple
@@ -7,7 +7,6 @@ MAX_SIDE: Final = 800
 """Maximum pixels of the longer side of a JPEG."""
 _QUALITY: Final = 70
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
-_JPEG: Final = b"\xff\xd8\xff"
 _PNG_HEADER_BYTES: Final = 24
 MAX_BYTES: Final = 16 * 1024 * 1024
 """Larger pictures are left out."""
@@ -25,11 +24,9 @@ class Prepared(NamedTuple):
 
 
 def prepared(content: bytes) -> Prepared | None:
-    """Return a screenshot as it is kept, None if it is no picture."""
-    if (
-        not content.startswith(_PNG)
-        or not _PNG_HEADER_BYTES <= len(content) <= MAX_BYTES
-    ):
+    """Return a screenshot as it is kept; None if it is no PNG, or too large."""
+    is_complete = _PNG_HEADER_BYTES <= len(content) <= MAX_BYTES
+    if not content.startswith(_PNG) or not is_complete:
         return None
 
     # Width and height are the first two numbers of the first chunk (PNG, 11.2.1).

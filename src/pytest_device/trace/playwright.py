@@ -51,7 +51,7 @@ MAX_EVENTS: Final = 50_000
 
 _RESOURCES: Final = "resources"
 _COLUMN: Final = 2
-"""Column of each line: lines are what Python knows, and viewers before 1.55 raise an error for less."""
+"""Column of each frame: Python's frames have lines only, and viewers before 1.55 raise an error for a smaller one."""
 _SUFFIXES: Final[Mapping[str, str]] = {
     "image/png": "png",
     "image/jpeg": "jpeg",
@@ -73,7 +73,17 @@ class TestInfo:
 
 
 class PlaywrightTrace:
-    """Writes one trace below ``directory``; ``source_of`` returns the masked text of a file that a frame names."""
+    """Writes one trace.
+
+    Arguments:
+        directory: Where the trace is written.
+        test: The test of the trace.
+        now: The time of the recorder's clock, in milliseconds.
+        source_of: Returns the masked text of a file that a frame names; empty if it cannot be read.
+
+    Raises:
+        OSError: The directory cannot be written.
+    """
 
     def __init__(
         self,
@@ -97,8 +107,13 @@ class PlaywrightTrace:
         self._last: dict[tuple[str, str], str] = {}
         """The resource of each device's last picture and tree, by the kind of its event."""
         self._sources: set[str] = set()
+        """Names of the files that frames name."""
         self._resources: set[str] = set()
-        self._bytes = self._events = 0
+        """Names of the resources that have been written."""
+        self._open: set[str] = set()
+        """Keys of actions that have begun and not ended."""
+        self._bytes = 0
+        self._events = 0
         self._is_full = False
         (self.lines / _RESOURCES).mkdir()
         self._start = now
@@ -106,15 +121,14 @@ class PlaywrightTrace:
         annotations = [
             {"type": kind, "description": text} for kind, text in test.annotations
         ]
+        context = self._context("testRunner", "", "", test.title)
         self._write(
-            "test.trace",
-            self._context("testRunner", "", "", test.title)
-            | {"options": {}, "annotations": annotations},
+            "test.trace", {**context, "options": {}, "annotations": annotations}
         )
 
     def add(self, value: Value, /) -> None:
         """Write a value."""
-        if self._is_over(value):
+        if not self._has_room(value):
             return
 
         match value:
@@ -144,16 +158,17 @@ class PlaywrightTrace:
         """Close the files; their lines stay."""
         for file in self._files.values():
             file.close()
+
         self._files.clear()
         self._lock.release()
 
     def finish(self) -> Path:
         """Add the sources, make the archive, remove the lines, and return the archive's path."""
+        # At the end, when all that the test has typed is known: its source may have a password.
         for name in sorted(self._sources):
-            if source := self._source_of(name):
-                sha1 = hashlib.sha1(
-                    name.encode(errors="replace"), usedforsecurity=False
-                ).hexdigest()
+            source = self._source_of(name)
+            if source:
+                sha1 = _sha1(name.encode(errors="replace"))
                 path = self.lines / _RESOURCES / f"src@{sha1}.txt"
                 path.write_text(source, "utf-8", "replace")
 
@@ -165,12 +180,16 @@ class PlaywrightTrace:
         self.close()
         shutil.rmtree(self.lines, ignore_errors=True)
 
-    def _is_over(self, value: Value) -> bool:
-        """Return whether the trace is too long for a value; says so once."""
-        if isinstance(value, TestError) or (
-            isinstance(value, Action) and value.kind == "step"
-        ):
-            return False
+    def _has_room(self, value: Value) -> bool:
+        """Return whether a value is written: if the trace is full, only what says how the test ended."""
+        match value:
+            case TestError() | Action(kind="step"):
+                return True
+            # The end of what the trace has the beginning of: without it, the test would seem interrupted.
+            case Action() if value.key in self._open:
+                return True
+            case _:
+                pass
 
         is_full = self._bytes > MAX_BYTES or self._events > MAX_EVENTS
         if is_full and not self._is_full:
@@ -179,7 +198,7 @@ class PlaywrightTrace:
             self._write("test.trace", event)
 
         self._is_full = is_full
-        return is_full
+        return not is_full
 
     def _context(
         self, origin: str, browser: str, platform: str, title: str
@@ -200,7 +219,8 @@ class PlaywrightTrace:
     def _number_of(self, device: Device) -> int:
         """Return the number of a device's context; begin it if it is new."""
         if device.key not in self._devices:
-            number = self._devices[device.key] = len(self._devices)
+            number = len(self._devices)
+            self._devices[device.key] = number
             label = " ".join(filter(None, (device.name, device.label)))
             context = self._context(
                 "library", device.controller, device.platform, self._title
@@ -211,16 +231,19 @@ class PlaywrightTrace:
         return self._devices[device.key]
 
     def _file_of(self, device: Device | None) -> str:
-        return (
-            "test.trace" if device is None else f"{self._number_of(device)}-trace.trace"
-        )
+        if device is None:
+            return "test.trace"
+
+        return f"{self._number_of(device)}-trace.trace"
 
     def _action(self, action: Action) -> None:
         name = self._file_of(action.device)
         if action.end is None:
+            self._open.add(action.key)
             self._write(name, self._before(action))
             return
 
+        self._open.discard(action.key)
         after: dict[str, Any] = {
             "type": "after",
             "callId": action.key,
@@ -292,51 +315,51 @@ class PlaywrightTrace:
 
     def _picture(self, picture: Picture) -> None:
         name = self._file_of(picture.device)
-        sha1 = self._resource(picture.content, picture.content_type)
+        resource = self._resource(picture.content, picture.content_type)
         self._sizes[picture.device.key] = (picture.width, picture.height)
         frame: dict[str, Any] = {
             "type": "screencast-frame",
             "pageId": _page(picture.device),
-            "sha1": sha1,
+            "sha1": resource,
             "timestamp": picture.time,
             "width": picture.width,
             "height": picture.height,
         }
         self._write(name, frame)
 
-        if picture.action:
-            self._shown(name, "screenshot", picture, sha1)
-
-        self._last[picture.device.key, "screenshot"] = sha1
+        self._write_shown("screenshot", picture, resource)
 
     def _tree(self, tree: Tree) -> None:
         size = self._sizes.get(tree.device.key)
         elements = tree.screen.elements
+        # The viewer shows the elements on a picture only.
         if not elements or size is None:
             return
 
-        scale = self._scales[tree.device.key] = _scale(elements, size)
+        scale = _scale(elements, size)
+        self._scales[tree.device.key] = scale
         nodes = _aria(elements, scale)
         content = json.dumps(nodes, ensure_ascii=False).encode(errors="replace")
-        sha1 = self._resource(content, "application/json")
-        if tree.action:
-            name = self._file_of(tree.device)
-            self._shown(name, "aria-snapshot", tree, sha1)
+        self._write_shown(
+            "aria-snapshot", tree, self._resource(content, "application/json")
+        )
 
-        self._last[tree.device.key, "aria-snapshot"] = sha1
-
-    def _shown(self, name: str, kind: str, value: Picture | Tree, sha1: str) -> None:
+    def _write_shown(self, kind: str, value: Picture | Tree, resource: str) -> None:
         """Write what a device showed after an action; what it showed last is what it showed before."""
-        before = self._last.get((value.device.key, kind), sha1)
-        for phase, resource in (("action", before), ("after", sha1)):
+        last = self._last.get((value.device.key, kind), resource)
+        self._last[value.device.key, kind] = resource
+        if not value.action:
+            return
+
+        for phase, shown in (("action", last), ("after", resource)):
             event: dict[str, Any] = {
                 "type": kind,
                 "callId": value.action,
                 "phase": phase,
-                "file": f"{_RESOURCES}/{resource}",
+                "file": f"{_RESOURCES}/{shown}",
                 "timestamp": value.time,
             }
-            self._write(name, event)
+            self._write(self._file_of(value.device), event)
 
     def _log_line(self, line: LogLine) -> None:
         event: dict[str, Any] = {
@@ -377,6 +400,7 @@ class PlaywrightTrace:
             request["postData"] = body
 
         response: dict[str, Any] = {
+            # As Playwright records a request without a response.
             "status": exchange.status or -1,
             "statusText": "",
             "httpVersion": "HTTP/1.1",
@@ -423,9 +447,8 @@ class PlaywrightTrace:
         ]
 
     def _resource(self, content: bytes, content_type: str) -> str:
-        """Write a resource and return its name, which is the hash of its content."""
-        sha1 = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-        name = f"{sha1}.{_SUFFIXES.get(content_type, 'txt')}"
+        """Write a resource and return its name, the hash of its content: many pictures of a test are the same."""
+        name = f"{_sha1(content)}.{_SUFFIXES.get(content_type, 'txt')}"
         if name not in self._resources:
             self._resources.add(name)
             self._bytes += len(content)
@@ -436,14 +459,15 @@ class PlaywrightTrace:
     def _write(self, name: str, event: Mapping[str, Any]) -> None:
         file = self._files.get(name)
         if file is None:
-            path = self.lines / name
             # Without a buffer, so that a killed run leaves each line.
-            file = self._files[name] = path.open("ab", buffering=0)
+            file = (self.lines / name).open("ab", buffering=0)
+            self._files[name] = file
 
         line = _ENCODER.encode(event).encode() + b"\n"
         self._bytes += len(line)
         self._events += 1
 
+        # Without a buffer, a full disk takes a part of a line and raises no error.
         if file.write(line) != len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -459,6 +483,7 @@ def archive(lines: Path, target: Path) -> Path:
             name = path.relative_to(lines).as_posix()
             content = path.read_bytes()
             if path.suffix in {".trace", ".network"}:
+                # A killed run may leave a part of its last line.
                 content = content[: content.rfind(b"\n") + 1]
 
             method = ZIP_STORED if path.suffix in _COMPRESSED else ZIP_DEFLATED
@@ -485,7 +510,8 @@ def _own_lines(directory: Path) -> "tuple[Path, BaseFileLock]":
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            continue  # of a run that is going on
+            # Of a run that is going on.
+            continue
 
         _remove_rest(lines)
         return lines, lock
@@ -515,6 +541,10 @@ def left_over(directory: Path) -> Iterator[Path]:
             continue
 
 
+def _sha1(content: bytes) -> str:
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()
+
+
 def _page(device: Device) -> str:
     return f"page@{device.name or 'device'}-{device.key[-8:]}"
 
@@ -531,8 +561,9 @@ def _aria(
             above.pop()
 
         del above[_MAX_DEPTH - 1 :]
+        siblings = above[-1][1] if above else roots
         node = _aria_node(element, scale)
-        (above[-1][1] if above else roots).append(node)
+        siblings.append(node)
         above.append((element.depth, node["children"]))
 
     return roots
@@ -565,13 +596,15 @@ def _plain_box(box: Box | Bounds, scale: tuple[float, float]) -> dict[str, float
 
 def _scale(elements: Sequence[Element], size: tuple[int, int]) -> tuple[float, float]:
     """Return the pixels of a unit of a tree: its bounds may be pixels, points or fractions of the screen."""
+    width, height = size
     extent = _extent(elements)
     if extent == 0:
         return 1.0, 1.0
+    # Fractions of the screen, as those of argent.
     if extent <= 1:
-        return float(size[0]), float(size[1])
+        return float(width), float(height)
 
-    return size[0] / extent, size[0] / extent
+    return width / extent, width / extent
 
 
 def _extent(elements: Iterable[Element]) -> float:

@@ -21,18 +21,20 @@ _TYPES: Final = {".js": "text/javascript", ".webmanifest": "application/manifest
 
 def installed_viewers(directory: Path) -> list[Path]:
     """Return the viewers that are installed: those of Python's Playwright, and of the npm project of a directory."""
+    packages: list[Path] = []
+
     spec = find_spec("playwright")
-    places = [
-        Path(place, "driver/package")
-        for place in (spec and spec.submodule_search_locations) or ()
-    ]
+    if spec and spec.submodule_search_locations:
+        packages += [
+            Path(location, "driver/package")
+            for location in spec.submodule_search_locations
+        ]
 
-    places += [
-        above / "node_modules/playwright-core"
-        for above in (directory, *directory.parents)
-    ]
-    viewers = (place / VIEWER for place in places)
+    # As Node.js looks for a package.
+    for above in (directory, *directory.parents):
+        packages.append(above / "node_modules/playwright-core")
 
+    viewers = [package / VIEWER for package in packages]
     return [viewer for viewer in viewers if (viewer / "index.html").is_file()]
 
 
@@ -42,9 +44,13 @@ def served(
 ) -> Generator[tuple[str, Any]]:
     """Serve a directory during the block; yield the URL of its page and the server, whose loop the caller runs.
 
-    With a trace, the directory is the viewer's, and the URL opens the trace in it.
+    Arguments:
+        page: The directory of the page.
+        trace: A trace that the page opens, if it is the viewer.
+        port: The port; 0 for a free one.
 
-    Raises OSError if the port is in use.
+    Raises:
+        OSError: The port is in use.
     """
     root = page.resolve()
 
@@ -68,17 +74,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:  # the name that the base class calls
         """Answer with a file of the viewer, or the trace."""
         is_own = is_permitted(self.client_address, self.connection.getsockname())
-        if not (is_own and is_loopback_authority(self.headers.get("Host", ""))):
+        # A page of another site may have a name that leads to this machine.
+        is_local = is_loopback_authority(self.headers.get("Host", ""))
+        if not (is_own and is_local):
             self.send_error(403)
             return
 
-        path = self._file()
         try:
-            content = path.read_bytes() if path else None
-        except OSError:
-            content = None
-
-        if path is None or content is None:
+            path = self._file()
+            content = path.read_bytes()
+        # No such file, or a name that no file can have.
+        except (OSError, ValueError):
             self.send_error(404)
             return
 
@@ -90,13 +96,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def _file(self) -> Path | None:
-        """Return the requested file; None if it is not one of the viewer's."""
+    def _file(self) -> Path:
+        """Return the requested file; raise OSError if it is not in the directory, ValueError for what is no name."""
         name = unquote(urlsplit(self.path).path)
         if name == _TRACE and self.archive:
             return self.archive
+
         path = (self.files / name.lstrip("/")).resolve()
-        return path if path.is_relative_to(self.files) and path.is_file() else None
+        if not path.is_relative_to(self.files):
+            raise FileNotFoundError(name)
+
+        return path
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # of the base class
         """Log nothing: the command prints the URL."""
