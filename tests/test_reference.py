@@ -17,6 +17,8 @@ from pytest_device.report.bill import cost_of
 from pytest_device.report.lines import normalize
 from pytest_device.settings import as_given, resolve
 from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.trace.recorder import level_of, masked_typed
+from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.trace.values import filled_in
 from pytest_device.verdict import Verdict
 from tests.docs_pages import DOCS
@@ -42,8 +44,11 @@ FUNCTIONS = (
     cost_of,
     filled_in,
     is_secret_name,
+    level_of,
+    masked_typed,
     normalize,
     resolve,
+    without_typed_secrets,
 )
 """Functions of this package's own modules whose examples say more than their sentences."""
 EXAMPLES = [

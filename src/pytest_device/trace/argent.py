@@ -19,6 +19,7 @@ _TITLES: Final[Mapping[str, str]] = {
 _READS: Final = ("list-", "describe", "screenshot", "await-", "get-", "find-")
 _GETTERS: Final = ("list-", "describe", "screenshot")
 _HIDDEN: Final = frozenset({"udid"})
+"""Arguments that say no more than which device it is."""
 _TYPING: Final = ("keyboard", "paste", "type", "clipboard")
 """Beginnings of tools that type: nobody says into which field, so that no text of theirs is recorded."""
 _TEXTS: Final = frozenset({"text", "value", "content"})
@@ -26,16 +27,13 @@ _TEXTS: Final = frozenset({"text", "value", "content"})
 
 def call_of(tool: str, arguments: Mapping[str, Any]) -> Command:
     """Return the call of a tool for the recorder."""
-    is_typing = tool.startswith(_TYPING)
-    typed = [
-        str(value)
-        for name, value in arguments.items()
-        if is_secret_name(name) or (is_typing and name in _TEXTS)
-    ]
-
     passwords = [
         str(value) for name, value in arguments.items() if is_secret_name(name)
     ]
+    typed = list(passwords)
+    if tool.startswith(_TYPING):
+        typed += [str(value) for name, value in arguments.items() if name in _TEXTS]
+
     params = {name: value for name, value in arguments.items() if name not in _HIDDEN}
 
     return Command(
@@ -55,4 +53,5 @@ def _locator(selector: object) -> Locator | None:
     """Return what a tool looks for: an object of text, identifier and role."""
     if not isinstance(selector, Mapping):
         return None
+
     return Locator("selector", json.dumps(selector, default=str, ensure_ascii=False))

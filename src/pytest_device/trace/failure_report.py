@@ -1,7 +1,7 @@
 """What failed, as one value: the model of ``failure.json``, and of ``failure.md`` from the same values."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from pytest_device.trace.locators import Locators, tap_point
@@ -12,13 +12,13 @@ from pytest_device.trace.screen_text import screen_text
 from pytest_device.trace.values import Action, Locator
 
 VERSION: Final = 1
-"""Of ``failure.json``: increased if a field is removed or changes its meaning; readers ignore fields that they don't know."""
+"""Version of ``failure.json``, incremented if a field is removed or changes its meaning; readers ignore unknown fields."""
 MAX_ACTIONS: Final = 10
 MAX_ELEMENTS: Final = 500
-_OF_THE_TEST: Final = "test"
-"""The verdict on a test that failed by itself."""
 MAX_LOG_LINES: Final = 100
 _MAX_MESSAGE_LINES: Final = 40
+_OF_THE_TEST: Final = "test"
+"""The verdict on a test that failed by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class FailureReport:
     log: Sequence[ReportedLine] = ()
     files: Sequence[str] = ()
     """Paths relative to the report's directory."""
-    missing: Sequence[str] = field(default=())
+    missing: Sequence[str] = ()
     """What could not be collected, and why: a line each."""
 
     @property
@@ -129,12 +129,14 @@ class FailureReport:
         for shown in self.screens:
             if shown.device == self.failed_on or len(self.screens) == 1:
                 return shown.screen
+
         return None
 
     def matches(self) -> tuple[Match, ...]:
         """Return the elements closest to the locator that failed."""
         if self.locator is None or self.screen is None:
             return ()
+
         return nearest(self.locator, self.screen)
 
     def lines(self) -> tuple[str, ...]:
@@ -146,6 +148,7 @@ class FailureReport:
         """Return the first piece that is missing; empty if the verdict is about the device, which says it already."""
         if not self.missing or self.verdict != _OF_THE_TEST:
             return ""
+
         others = len(self.missing) - 1
         return self.missing[0] + (f" (and {others} more)" if others else "")
 
@@ -153,6 +156,7 @@ class FailureReport:
         """Return one line about the nearest element; empty if no locator failed or there is no screen."""
         if self.locator is None or self.screen is None:
             return ""
+
         return sentence(self.locator, self.screen, self.matches())
 
 
@@ -186,6 +190,7 @@ def has_failed_since(since: float, actions: Sequence[Action]) -> bool:
     for action in reversed(actions):
         if action.kind == "command" and action.group != "configuration":
             return action.start >= since and action.error is not None
+
     return False
 
 
@@ -194,6 +199,7 @@ def failed_locator(actions: Sequence[Action]) -> tuple[Locator | None, str]:
     for action in reversed(actions):
         if action.error and action.locator:
             return action.locator, action.device.name if action.device else ""
+
     return None, ""
 
 
@@ -230,10 +236,7 @@ def to_markdown(report: FailureReport) -> str:
         ("Source", _source_text(report.source)),
         ("Nearest elements", _nearest_text(report)),
         ("Last actions", _actions_text(report.actions)),
-        *[
-            (f"Screen{f' of {shown.device}' if shown.device else ''}", _screen(shown))
-            for shown in report.screens
-        ],
+        *[(_screen_title(shown), _screen_text(shown)) for shown in report.screens],
         ("Log since the last action", _log_text(report.log)),
         ("Files", _files_text(report.files)),
         ("Not collected", "\n".join(f"- {line}" for line in report.missing)),
@@ -244,18 +247,28 @@ def to_markdown(report: FailureReport) -> str:
 
 
 def _step(action: Action, now: float) -> Step:
-    frame = action.stack[0] if action.stack else None
-    error = action.error
-    ended = action.end
+    at = ""
+    if action.stack:
+        frame = action.stack[0]
+        at = f"{frame.file}:{frame.line}"
+
+    seconds = None
+    if action.end is not None:
+        seconds = round((action.end - action.start) / 1000, 3)
+
+    error = ""
+    if action.error:
+        # Some errors have no message.
+        error = action.error.message.partition("\n")[0] or action.error.name
 
     return Step(
         title=action.full_title,
         device=action.device.name if action.device else "",
         locator=action.locator,
-        at=f"{frame.file}:{frame.line}" if frame else "",
+        at=at,
         seconds_before=round((now - action.start) / 1000, 3),
-        seconds=None if ended is None else round((ended - action.start) / 1000, 3),
-        error=error.message.partition("\n")[0] or error.name if error else "",
+        seconds=seconds,
+        error=error,
     )
 
 
@@ -303,19 +316,19 @@ def _tree_json(shown: DeviceScreen) -> dict[str, Any]:
 def _element_json(element: Element) -> dict[str, Any]:
     """Return the fields of an element that have a value: most have few."""
     values = asdict(element)
-    states = list(element.states())
-    texts = {
+    shown: dict[str, Any] = {
         name: value
         for name, value in values.items()
         if isinstance(value, str) and value
     }
+    shown["depth"] = element.depth
+    shown["bounds"] = values["bounds"]
 
-    return {
-        **texts,
-        "depth": element.depth,
-        "bounds": values["bounds"],
-        **({"states": states} if states else {}),
-    }
+    states = list(element.states())
+    if states:
+        shown["states"] = states
+
+    return shown
 
 
 def _summary(report: FailureReport) -> list[str]:
@@ -372,7 +385,11 @@ def _actions_text(steps: Sequence[Step]) -> str:
     return "\n".join(lines)
 
 
-def _screen(shown: DeviceScreen) -> str:
+def _screen_title(shown: DeviceScreen) -> str:
+    return f"Screen of {shown.device}" if shown.device else "Screen"
+
+
+def _screen_text(shown: DeviceScreen) -> str:
     return _code(screen_text(shown.screen)) if shown.screen.elements else ""
 
 
@@ -392,7 +409,9 @@ def _files_text(files: Sequence[str]) -> str:
     lines: list[str] = []
     for name in files:
         command = f": `pytest-device trace open {name}`" if name == ARCHIVE else ""
+        # In angle brackets, an address may have spaces and parentheses.
         lines.append(f"- [{name}](<{name}>){command}")
+
     return "\n".join(lines)
 
 
@@ -400,6 +419,7 @@ def _error_text(report: FailureReport) -> str:
     """Return type and message of the error; a timeout of Selenium has no message."""
     if not report.error_message:
         return report.error_type
+
     return f"{report.error_type}: {report.error_message}"
 
 
@@ -408,6 +428,7 @@ def _bounded(text: str) -> str:
     left_out = len(lines) - _MAX_MESSAGE_LINES
     if left_out <= 0:
         return text
+
     return "\n".join([*lines[:_MAX_MESSAGE_LINES], f"… {left_out} more lines"])
 
 
@@ -416,4 +437,5 @@ def _code(text: str) -> str:
     fence = "```"
     while fence in text:
         fence += "`"
+
     return f"{fence}\n{text}\n{fence}"

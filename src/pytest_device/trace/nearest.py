@@ -57,13 +57,12 @@ def nearest(
     scores.sort(key=lambda scored: (-scored[0], scored[1]))
 
     locators = Locators(screen)
+    matches: list[Match] = []
+    for score, index in scores[:limit]:
+        element = screen.elements[index]
+        matches.append(Match(element, round(score, 3), locators.of(element)))
 
-    return tuple(
-        Match(
-            screen.elements[index], round(score, 3), locators.of(screen.elements[index])
-        )
-        for score, index in scores[:limit]
-    )
+    return tuple(matches)
 
 
 def sentence(locator: Locator, screen: Screen, matches: Sequence[Match]) -> str:
@@ -82,9 +81,10 @@ def sentence(locator: Locator, screen: Screen, matches: Sequence[Match]) -> str:
         return f"{locator}: no match; none of the {count} elements on the screen is similar"
 
     first = matches[0]
+    # It was not there when the locator failed, or is hidden.
     if any(_is_exact(sought, first.element) for sought in sought_by(locator)):
         states = ", ".join(first.element.states())
-        return f"{locator}: on the screen now{f' ({states})' if states else ''}"
+        return f"{locator}: on the screen now" + (f" ({states})" if states else "")
 
     return f"{locator}: no match; nearest {_shown(locator, first)}"
 
@@ -95,7 +95,7 @@ def _shown(locator: Locator, match: Match) -> str:
     For an XPath, it is the best locator instead: another XPath would break as easily.
     """
     for ready_made in match.locators:
-        if ready_made.using == locator.using != "xpath":
+        if ready_made.using == locator.using and locator.using != "xpath":
             return repr(ready_made.value)
 
     if match.locators:
@@ -116,25 +116,25 @@ def _has(element: Element, term: Term) -> bool:
 
 
 def _score(sought: Sought, element: Element) -> float:
-    type_score = _type_score(sought.type, element.type)
-    if not sought.terms:
-        score = type_score if sought.type else 0.0
-    else:
+    """Return how well an element fits what a locator looks for, from 0 to 1."""
+    if sought.terms:
         scores = [_term_score(term, element) for term in sought.terms]
         score = sum(scores) / len(scores)
-        if sought.type and type_score < 1:
+        if sought.type and _type_score(sought.type, element.type) < 1:
             score *= _OTHER_TYPE
+    elif sought.type:
+        score = _type_score(sought.type, element.type)
+    else:
+        score = 0.0
 
     return score if element.is_displayed else score * _HIDDEN
 
 
 def _type_score(sought: str, actual: str) -> float:
-    if not sought:
-        return 1.0
-    return _similarity(_short(sought), _short(actual))
+    return _similarity(_short_type(sought), _short_type(actual))
 
 
-def _short(type_name: str) -> str:
+def _short_type(type_name: str) -> str:
     """Return a type without its package or prefix: ``Button`` for all platforms."""
     return type_name.rpartition(".")[2].removeprefix("XCUIElementType")
 
@@ -152,13 +152,15 @@ def _term_score(term: Term, element: Element) -> float:
 
 
 def _texts(element: Element, fields: frozenset[str]) -> Iterator[str]:
+    """Yield the texts of an element's fields, an ID without its package, as in terms."""
     for field in sorted(fields):
         text: str = getattr(element, field)
         if text:
             yield without_package(text) if field == "id" else text
 
 
-@lru_cache(maxsize=16_384)  # a screen repeats its texts, and a wait its locator
+# A screen repeats its texts, and a report compares one locator several times.
+@lru_cache(maxsize=16_384)
 def _similarity(sought: str, actual: str) -> float:
     """Return how alike two texts are, from 0 to 1: the better of their letters and their words."""
     if sought == actual:
@@ -182,16 +184,24 @@ def _letters(left: str, right: str) -> float:
 
 def _words(left: str, right: str) -> float:
     """Return the share of words that two names have in common: ``pay-now`` and ``nowPay`` have all."""
-    mine = _words_of(left)
-    theirs = _words_of(right)
-    if not (mine and theirs):
+    left_words = _words_of(left)
+    right_words = _words_of(right)
+    if not left_words or not right_words:
         return 0.0
-    return 2 * len(mine & theirs) / (len(mine) + len(theirs))
+
+    shared = len(left_words & right_words)
+    return 2 * shared / (len(left_words) + len(right_words))
 
 
 def _words_of(text: str) -> frozenset[str]:
-    spaced = "".join(
-        f" {sign}" if sign.isupper() else sign if sign.isalnum() else " "
-        for sign in text[:_MAX_TEXT_LENGTH]
-    )
-    return frozenset(spaced.casefold().split())
+    """Return the words of a name, however it joins them: ``pay-now``, ``pay_now`` or ``payNow``."""
+    spaced: list[str] = []
+    for character in text[:_MAX_TEXT_LENGTH]:
+        if character.isupper():
+            spaced.append(f" {character}")
+        elif character.isalnum():
+            spaced.append(character)
+        else:
+            spaced.append(" ")
+
+    return frozenset("".join(spaced).casefold().split())

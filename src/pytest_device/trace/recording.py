@@ -39,6 +39,7 @@ class Recording:
         """Keep a value in place of older ones."""
         match value:
             case Action():
+                # Recorded again, it keeps its place.
                 self._actions[value.key] = value
                 if len(self._actions) > MAX_ACTIONS:
                     del self._actions[next(iter(self._actions))]
@@ -52,5 +53,6 @@ class Recording:
                 self.outputs.append(value)
             case TestError():
                 self.errors.append(value)
+            # Requests are only in the trace.
             case _:
                 pass

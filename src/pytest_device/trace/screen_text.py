@@ -62,19 +62,25 @@ def _line(screen: Screen, element: Element, locators: Locators) -> str:
 
     if element.bounds:
         words.append(str(element.bounds))
-    if states := ", ".join(element.states()):
+
+    states = ", ".join(element.states())
+    if states:
         words.append(f"({states})")
 
-    if point := tap_point(screen, element):
+    # Argent taps points; its selectors only wait.
+    point = tap_point(screen, element)
+    ready_made = locators.of(element)
+    if point:
         words.append(point)
-    elif ready_made := locators.of(element):
+    elif ready_made:
         words.append(f"→ {ready_made[0]}")
 
     return " ".join(words)
 
 
 def _shortened(text: str) -> str:
-    single = " ".join(text.split())
-    return (
-        single if len(single) <= _MAX_TEXT_LENGTH else f"{single[:_MAX_TEXT_LENGTH]}…"
-    )
+    line = " ".join(text.split())
+    if len(line) <= _MAX_TEXT_LENGTH:
+        return line
+
+    return f"{line[:_MAX_TEXT_LENGTH]}…"

@@ -5,7 +5,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pytest_device.trace.values import Locator
 
@@ -53,10 +53,10 @@ _PREDICATE_TERMS: Final = re.compile(
 _CSS_TERMS: Final = re.compile(r"#([\w-]+)|\[([\w-]+)[~|^$*]?=\s*[\"']?([^\"'\]]+)")
 _CSS_TYPE: Final = re.compile(r"(?:^|[\s>+~])([a-zA-Z][\w-]*)[^\s>+~]*$")
 _SELECTOR_TERMS: Final = re.compile(r"(\w+)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"|]+)")
-_PREDICATE_WORDS: Final = frozenset({"*", "XCUIElementTypeAny"})
+_ANY_TYPE: Final = frozenset({"*", "XCUIElementTypeAny"})
+"""Types of a class chain that all elements have."""
 
-
-Comparison = Callable[[str, str], bool]
+Comparison: TypeAlias = Callable[[str, str], bool]
 """Returns whether an element's text, the first argument, is what a term asks for."""
 
 _COMPARISONS: Final[Mapping[str, Comparison]] = {
@@ -103,6 +103,7 @@ def sought_by(locator: Locator) -> tuple[Sought, ...]:
             return tuple(_predicate(text) for text in conditions[:_MAX_ALTERNATIVES])
         case using if using in _READERS:
             return (_READERS[using](locator.value),)
+        # Of another strategy, nothing is known but the value.
         case _:
             return (Sought((Term(locator.value),)),)
 
@@ -147,17 +148,19 @@ def _split(expression: str, separator: str) -> list[str]:
     parts: list[str] = []
     start = 0
     depth = 0
-    for token in _SIGNS.finditer(expression):
-        sign = token[0].lower()
+
+    for match in _SIGNS.finditer(expression):
+        sign = match[0].lower()
         if sign == separator and depth == 0:
-            parts.append(expression[start : token.start()])
-            start = token.end()
+            parts.append(expression[start : match.start()])
+            start = match.end()
         elif sign in {"[", "("}:
             depth += 1
         elif sign in {"]", ")"}:
             depth -= 1
 
-    return [*parts, expression[start:]]
+    parts.append(expression[start:])
+    return parts
 
 
 def _xpath(step: str) -> Sought:
@@ -217,19 +220,20 @@ def _class_chain(value: str) -> Sought:
     type_name = re.match(r"[\w*]*", step)
     sought = _predicate(step)
     name = type_name[0] if type_name else ""
-    if sought.type or name in _PREDICATE_WORDS:
+    if sought.type or name in _ANY_TYPE:
         return sought
 
     return Sought(sought.terms, name)
 
 
 def _css(value: str) -> Sought:
-    terms = [
-        ("id", identifier, operator.eq)
-        if identifier
-        else (attribute, text, operator.eq)
-        for identifier, attribute, text in _CSS_TERMS.findall(value)
-    ]
+    terms: list[tuple[str, str, Comparison]] = []
+    for identifier, attribute, text in _CSS_TERMS.findall(value):
+        if identifier:
+            terms.append(("id", identifier, operator.eq))
+        else:
+            terms.append((attribute, text, operator.eq))
+
     type_name = _CSS_TYPE.search(value)
     return _sought(terms, type_name[1] if type_name else "")
 
@@ -251,11 +255,13 @@ def _selector(value: str) -> Sought:
         (name, _unquoted(text), operator.eq)
         for name, text in _SELECTOR_TERMS.findall(first)
     ]
-    if not terms:
-        is_reference = first.startswith("@")
-        return Sought() if is_reference or not first else Sought((Term(first),))
+    if terms:
+        return _sought(terms)
+    # A reference such as @e5 says nothing of the element.
+    if not first or first.startswith("@"):
+        return Sought()
 
-    return _sought(terms)
+    return Sought((Term(first),))
 
 
 _READERS: Final[Mapping[str, Callable[[str], Sought]]] = {
@@ -294,16 +300,17 @@ def _last_step(expression: str, separator: str) -> str:
     start = 0
     depth = 0
     quote = ""
-    for index, sign in enumerate(expression):
+
+    for index, character in enumerate(expression):
         if quote:
-            quote = "" if sign == quote else quote
-        elif sign in "\"'`":
-            quote = sign
-        elif sign == "[":
+            quote = "" if character == quote else quote
+        elif character in "\"'`":
+            quote = character
+        elif character == "[":
             depth += 1
-        elif sign == "]":
+        elif character == "]":
             depth -= 1
-        elif sign == separator and depth == 0:
+        elif character == separator and depth == 0:
             start = index + 1
 
     return expression[start:]
@@ -311,4 +318,7 @@ def _last_step(expression: str, separator: str) -> str:
 
 def _unquoted(text: str) -> str:
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_quoted else text
+    if not is_quoted:
+        return text
+
+    return re.sub(r"\\(.)", r"\1", text[1:-1])

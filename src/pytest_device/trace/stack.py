@@ -11,18 +11,14 @@ from typing import Any, Final, cast
 from pytest_device.trace.values import Frame, Locator, Wait
 
 MAX_FRAMES: Final = 8
+"""Frames of the suite that are kept, the innermost."""
 _MAX_DEPTH: Final = 200
+"""Frames that are looked at: each command of a test pays for them."""
 _NOT_THE_SUITE: Final = frozenset(
     {"selenium", "appium", "urllib3", "httpx", "httpcore", "pytest_device", "_pytest"}
     | {"pytest", "pluggy", "xdist", "contextlib", "functools", "threading", "runpy"}
-    | {
-        "asyncio",
-        "concurrent",
-        "unittest",
-        "pytest_bdd",
-        "pytest_rerunfailures",
-        "__main__",
-    }
+    | {"asyncio", "concurrent", "unittest", "pytest_bdd", "pytest_rerunfailures"}
+    | {"__main__"}
 )
 """Packages whose frames don't help to find a line of the suite, wherever they are installed."""
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
@@ -53,17 +49,19 @@ class SuiteStack:
         """Return the suite's frames, the innermost first, and the wait that the call belongs to."""
         frames: list[Frame] = []
         wait: WaitCall | None = None
+
         for frame in _outwards(sys._getframe(1)):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # inspect.stack() reads source files
             module = str(frame.f_globals.get("__name__", ""))
+            code = frame.f_code
             if module == _WAIT_MODULE:
+                # The outermost one: a condition may wait for something itself.
                 wait = _wait_of(frame) or wait
             elif module.startswith("_pytest.") and frames:
-                break  # everything outside of the test is pytest's
-            elif self._is_of_the_suite(module, frame.f_code.co_filename):
-                code = frame.f_code
-                frames.append(
-                    Frame(self.name_of(code.co_filename), frame.f_lineno, code.co_name)
-                )
+                # Everything outside of the test is pytest's.
+                break
+            elif self._is_of_the_suite(module, code.co_filename):
+                name = self.name_of(code.co_filename)
+                frames.append(Frame(name, frame.f_lineno, code.co_name))
 
             if len(frames) == MAX_FRAMES:
                 break
@@ -83,13 +81,17 @@ class SuiteStack:
 
             traceback = traceback.tb_next
 
-        return frames[: -MAX_FRAMES - 1 : -1]
+        # A traceback begins with the outermost frame.
+        frames.reverse()
+        return frames[:MAX_FRAMES]
 
     def _is_of_the_suite(self, module: str, path: str) -> bool:
         if module.partition(".")[0] in _NOT_THE_SUITE:
             return False
+
         if path not in self._are_users:
             self._are_users[path] = self._is_users(Path(path))
+
         return self._are_users[path]
 
     def _is_users(self, path: Path) -> bool:
@@ -97,13 +99,16 @@ class SuiteStack:
         # The root directory often has a virtual environment in it, and may be in one itself.
         if path.is_relative_to(self._root):
             return not is_installed(path.relative_to(self._root))
+
         return not is_installed(path)
 
     def name_of(self, path: str) -> str:
         """Return a file's name relative to the root, or what identifies it without a directory of this machine."""
         if path not in self._names:
-            self._names[path] = name = self._shown(Path(path))
+            name = self._shown(Path(path))
+            self._names[path] = name
             self.files[name] = path
+
         return self._names[path]
 
     def _shown(self, path: Path) -> str:
@@ -111,11 +116,12 @@ class SuiteStack:
             return path.relative_to(self._root).as_posix()
 
         parts = path.parts
-        for library in ("site-packages", "dist-packages"):
+        for library in _INSTALLED:
             if library in parts:
                 return "/".join(parts[parts.index(library) + 1 :])
 
-        return "/".join(parts[-2:]) if len(parts) > 2 else path.name  # noqa: PLR2004  # its directory and name
+        # Its directory and its name; of a file in the root directory, whose first part is "/", only its name.
+        return "/".join(parts[-2:]) if len(parts) > 2 else path.name  # noqa: PLR2004
 
 
 def is_installed(path: Path) -> bool:
@@ -129,29 +135,37 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
     for _ in range(_MAX_DEPTH):
         if frame is None:
             return
+
         yield frame
         frame = frame.f_back
 
 
 def _wait_of(frame: FrameType) -> WaitCall | None:
-    """Return the wait of a frame of ``WebDriverWait.until`` or ``until_not``."""
-    known: Mapping[str, Any] = frame.f_locals
-    end_time = known.get("end_time")
-    method = known.get("method")
+    """Return the wait of a frame of ``WebDriverWait.until`` or ``until_not``.
+
+    From its local variables: a wait gives no other sign, and a suite uses Selenium's class, not one of ours.
+    """
+    variables: Mapping[str, Any] = frame.f_locals
+    end_time = variables.get("end_time")
+    method = variables.get("method")
     if not isinstance(end_time, float) or method is None:
         return None
 
-    seconds = getattr(known.get("self"), "_timeout", 0.0)
+    seconds = getattr(variables.get("self"), "_timeout", 0.0)
+    # Selenium's conditions are functions within a function of their name.
     name = str(getattr(method, "__qualname__", type(method).__name__))
+    condition = name.partition(".<locals>")[0]
+    # The rest of its name is the test's.
     if name.endswith("<lambda>"):
-        name = "lambda"  # the rest names the test
+        condition = "lambda"
+    if frame.f_code.co_name == "until_not":
+        condition = f"not {condition}"
 
-    is_not = "not " if frame.f_code.co_name == "until_not" else ""
     wait = Wait(
-        is_not + name.partition(".<locals>")[0],
+        condition,
         float(seconds) if isinstance(seconds, int | float) else 0.0,
         _locator_in(method),
-        str(known.get("message") or ""),
+        str(variables.get("message") or ""),
     )
 
     return WaitCall((id(frame), end_time), wait)
@@ -162,7 +176,8 @@ def _locator_in(method: object) -> Locator | None:
     for cell in getattr(method, "__closure__", None) or ():
         try:
             content: object = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:
+            # Not filled yet.
             continue
 
         if isinstance(content, tuple):

@@ -28,5 +28,6 @@ def device_step(title: str) -> Generator[None]:
     if CURRENT.recorder is None:
         yield
         return
+
     with CURRENT.recorder.step(title):
         yield
