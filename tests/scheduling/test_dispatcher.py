@@ -226,6 +226,24 @@ def test_the_unstarted_tests_of_a_dead_worker_are_reassigned() -> None:
     assert sorted(rest) == sorted(set(range(6)) - {assigned[0]})
 
 
+def test_a_dead_workers_group_is_left_to_the_worker_that_is_free_first() -> None:
+    groups = [DeviceGroup((number,), (number,)) for number in range(3)]
+    tests = [(0, 100.0), (0, 90.0), (1, 105.0), (1, 5.0), *[(2, 0.1)] * 6]
+    dispatcher = dispatcher_of(groups, tests, width=3)
+    for worker in range(3):
+        dispatcher.add_worker(worker)
+    group_of = {name: tests[new[0]][0] for name, new, _ in dispatcher.assign(0.0)}
+    later, first, dead = sorted(group_of, key=lambda name: group_of[name])
+
+    dispatcher.remove_worker(dead)
+    dispatcher.done(later, 0, 100.0, 160.0)
+    assert [new for _, new, _ in dispatcher.assign(160.0)] == [[]]
+    dispatcher.done(first, 2, 105.0, 165.0)
+    ((name, new, _),) = dispatcher.assign(165.0)
+
+    assert (name, {tests[test][0] for test in new}) == (first, {2})
+
+
 def assign_all(dispatcher: Dispatcher[int], worker: int) -> list[int]:
     """Return all that one worker gets, as it does it."""
     done: list[int] = []
@@ -271,6 +289,14 @@ def test_one_process_runs_tests_without_devices_first_and_those_of_a_device_toge
     plan = TestPlan(known, ["android", "ios"], tests, may_order=True)
 
     assert in_order(plan, list("abcd"), History(None)) == order
+
+
+def test_tests_that_share_fixtures_run_with_the_device_of_the_first_one() -> None:
+    # The first two share fixtures; the device of the first is that of the last.
+    tests = [(0, 7), (1, 7), (1, NO_BOND), (0, NO_BOND)]
+    plan = TestPlan([ANDROID, DeviceGroup()], ["android"], tests, may_order=True)
+
+    assert in_order(plan, list("abcd"), History(None)) == [2, 0, 1, 3]
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,12 @@ class RunState:
     def requeue_group(self, queue: GroupQueue) -> None:
         """Let a group wait for a worker if it no longer has one."""
         if not queue.is_plain and self._is_unstarted(queue):
+            # Once only, and with its new rank: decisions count the work of each entry.
+            self._waiting = [
+                (rank, number)
+                for rank, number in self._waiting
+                if number != queue.number
+            ]
             insort(self._waiting, (self._rank(queue), queue.number))
 
     def _rank(self, queue: GroupQueue) -> tuple[float, float]:

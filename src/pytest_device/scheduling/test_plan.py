@@ -139,9 +139,10 @@ class TestPlan:
         """Keep groups together in the suite's order, and those that share fixtures with the first that has a device."""
         groups: dict[int, int] = {}
         for group, bond in self.tests:
-            if bond != NO_BOND and not (
-                groups.get(bond) and self.groups[groups[bond]].needs
-            ):
+            if bond == NO_BOND:
+                continue
+            first = groups.setdefault(bond, group)
+            if not self.groups[first].needs:
                 groups[bond] = group
         places = [(groups.get(bond, group), bond) for group, bond in self.tests]
         # Tests without devices stay separate, so that any number of them can fill a boot.
