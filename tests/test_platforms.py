@@ -48,6 +48,7 @@ HOME = Path("/home/me")
     [
         ("linux", {}, "/home/me/.local/state/pytest-device"),
         ("linux", {"XDG_STATE_HOME": "/big"}, "/big/pytest-device"),
+        ("linux", {"XDG_STATE_HOME": "big"}, "/home/me/.local/state/pytest-device"),
         ("darwin", {}, "/home/me/.local/state/pytest-device"),
         ("win32", {}, "/home/me/AppData/Local/pytest-device"),
         ("win32", {"LOCALAPPDATA": "/local"}, "/local/pytest-device"),

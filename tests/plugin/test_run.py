@@ -33,7 +33,7 @@ def all_stopped(service: FaultyService, count: int) -> bool:
 def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
-    (state := pytester.mkdir("shared")).chmod(0o777)
+    (state := pytester.mkdir("to all")).chmod(0o777)
     pytester.makepyfile(
         "import pytest\n@pytest.mark.device(platform='ios')\ndef test_one(device_session): pass"
     )
@@ -43,7 +43,7 @@ def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [
-            f"ERROR: the state directory {state} can be * (mode 777): run `chmod go-w {state}`*"
+            f"ERROR: the state directory {state} can be * (mode 777): run `chmod go-w '{state}'`*"
         ]
     )
     assert service.sessions() == []

@@ -165,8 +165,12 @@ def _selenium_managers(
 
 
 def _below(variable: str, environ: Mapping[str, str]) -> Path | None:
-    chosen = environ.get(variable)
-    return Path(chosen, _NAME) if chosen else None
+    """Return this package's directory below the one of a variable, None if that is unset or relative.
+
+    The XDG specification ignores relative paths. Runs in different directories would not find each other's sessions.
+    """
+    directory = Path(environ.get(variable, ""))
+    return directory / _NAME if directory.is_absolute() else None
 
 
 def _local(environ: Mapping[str, str], home: Path) -> Path:

@@ -73,7 +73,7 @@ class Posix:
             mode = stat.S_IMODE(status.st_mode)
             return Intrusion(
                 f"can be written to by other users (mode {mode:o})",
-                f"run `chmod go-w {directory}`",
+                f"run `chmod go-w {self.shell.argument(str(directory))}`",
             )
         return None
 
