@@ -19,8 +19,8 @@ REFUSAL: Final = "only the user who started this server, and root, may use it"
 _ROOT: Final = 0
 
 
-def is_permitted(peer: Address | None, here: Address | None) -> bool:
-    """Return whether this user or root opened a connection from ``peer`` to ``here``.
+def is_permitted(client: Address | None, server: Address | None) -> bool:
+    """Return whether this user or root opened a connection, by its two ends.
 
     An unknown user is refused, except on a system that shows no users, and at an address that other machines can
     reach: there, each server requires a token or a key.
@@ -28,12 +28,14 @@ def is_permitted(peer: Address | None, here: Address | None) -> bool:
     if not shows_users():
         return True
 
-    if not (peer and here):  # the connection was closed before its addresses were read
+    if not (
+        client and server
+    ):  # the connection was closed before its addresses were read
         return False
 
-    user = SYSTEM.connection_user(peer, here)
+    user = SYSTEM.connection_user(client, server)
     if user is None:
-        return not canonical(here[0]).is_loopback
+        return not canonical(server[0]).is_loopback
 
     return user in {_ROOT, SYSTEM.user()}
 

@@ -8,13 +8,21 @@ Ends = tuple[tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int], ...]
 """The client's address and port, then the server's."""
 
 
-def ends_of(peer: Address, here: Address) -> Ends:
+def ends_of(client: Address, server: Address) -> Ends:
     """Return the two ends of a connection."""
-    return tuple((canonical(address[0]), int(address[1])) for address in (peer, here))
+    return tuple(
+        (canonical(address[0]), int(address[1])) for address in (client, server)
+    )
 
 
 def canonical(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an address, as IPv4 if an IPv6 socket has it as ``::ffff:127.0.0.1``."""
+    """Return an address, in IPv4 if an IPv6 socket has it in its mapped form.
+
+    >>> canonical("::ffff:127.0.0.1")
+    IPv4Address('127.0.0.1')
+    """
     parsed = ipaddress.ip_address(address)
-    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
-    return mapped or parsed
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
+        return parsed.ipv4_mapped
+
+    return parsed

@@ -12,8 +12,12 @@ _PACKAGES: Final = str(Path(__file__).resolve().parents[2])
 
 
 def bare_python(module: str, *arguments: str) -> list[str]:
-    """Return the command that calls ``main`` of a module, which returns an exit status or None; ``sys.argv`` has the arguments.
+    """Return the command of a process that calls ``main`` of a module, with the arguments in ``sys.argv``.
 
-    No site packages, no user's settings, and nothing from the working directory.
+    It imports neither site packages nor anything from the working directory, and reads no user's settings.
+
+    Arguments:
+        module: the full name of a module of this package. Its ``main`` returns an exit status or None.
+        arguments: the arguments of the program.
     """
     return [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGES, module, *arguments]

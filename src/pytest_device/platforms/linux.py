@@ -60,24 +60,23 @@ class Linux(Posix):
     has_local_service: bool = True
     loader_prefix: str = "LD_"
 
-    def connection_user(self, peer: Address, here: Address) -> User | None:
+    def connection_user(self, client: Address, server: Address) -> User | None:
         """Look for the client's socket, over netlink (microseconds), else in the lists of all sockets (milliseconds).
 
         A list may exist and be empty: some sandboxes hide connections.
         """
-        ends = ends_of(peer, here)
-        for find in (_asked, _listed):
-            if owner := find(ends):
-                return _user(owner)
-        return None
+        ends = ends_of(client, server)
+        return _user(_owner_by_netlink(ends) or _owner_in_lists(ends))
 
     def watch(self, pid: int) -> Watch | None:
         try:
-            return _ProcessDescriptor(os.pidfd_open(pid))
+            descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
             raise
         except (AttributeError, OSError):  # an old kernel, or a sandbox
             return super().watch(pid)
+
+        return _ProcessDescriptor(descriptor)
 
     def wait_for_exit(self, process: "subprocess.Popen[Any]", seconds: float) -> None:
         """Wait without polling: ``Popen.wait`` with a timeout polls, up to 50 ms apart."""
@@ -87,12 +86,15 @@ class Linux(Posix):
         except (AttributeError, OSError):
             process.wait(seconds)
             return
+
         try:
             exits = select.poll()
             exits.register(descriptor, select.POLLIN)
             has_exited = bool(exits.poll(seconds * 1000))
         finally:
             os.close(descriptor)
+
+        # It also reads the exit status; without an exit, it raises TimeoutExpired.
         process.wait(None if has_exited else 0)
 
     def why_no_namespaces(self) -> str:
@@ -105,14 +107,18 @@ class Linux(Posix):
 
         user, group = os.geteuid(), os.getegid()
         library = ctypes.CDLL(None, use_errno=True)
+
         # Without a user namespace, root keeps its permissions for other users' files.
         if library.unshare(_NEW_NETWORK) != 0:
             if library.unshare(_NEW_USER | _NEW_NETWORK) != 0:
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+            # Only with groups denied, the kernel lets a user map its own group: user_namespaces(7).
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
+        # A new namespace has its loopback interface, but not up.
         with socket.socket() as any_socket:
             interface = struct.pack("16sH14x", b"lo", 0)
             reply = fcntl.ioctl(any_socket, _GET_FLAGS, interface)
@@ -122,14 +128,17 @@ class Linux(Posix):
             )
 
     def namespace_refusal(self) -> str:
+        # In a child, since a process cannot leave a namespace, not even one that was created in part.
         reader, writer = os.pipe()
-        if (child := os.fork()) == 0:  # a partially created namespace cannot be left
+        child = os.fork()
+        if child == 0:
             try:
                 self.enter_namespace()
             except OSError as error:
                 os.write(writer, str(error.strerror or error).encode())
             finally:
                 os._exit(0)
+
         os.close(writer)
         os.waitpid(child, 0)
         with os.fdopen(reader, "rb") as answer:
@@ -157,16 +166,19 @@ def _user(owner: _Owner) -> int | None:
     """
     if owner is None:
         return None
+
     user, inode = owner
     return user if inode else None
 
 
-def _asked(ends: Ends) -> _Owner:
+def _owner_by_netlink(ends: Ends) -> _Owner:
     """Ask the kernel for the client's socket."""
-    family = socket.AF_INET if ends[0][0].version == 4 else socket.AF_INET6  # noqa: PLR2004  # IPv4
+    (client, _), _ = ends
+    is_ipv4 = isinstance(client, ipaddress.IPv4Address)
+    family = socket.AF_INET if is_ipv4 else socket.AF_INET6
     query = (
         _QUERY.pack(family, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
-        + _named(ends)
+        + _socket_id(ends)
         + _NO_INTERFACE_AND_COOKIE
     )
     header = _HEADER.pack(_HEADER.size + len(query), _BY_FAMILY, _REQUEST, 0, 0)
@@ -178,26 +190,29 @@ def _asked(ends: Ends) -> _Owner:
     except (OSError, AttributeError):  # not permitted, or not Linux
         return None
 
-    kind = _HEADER.unpack_from(answer)[1]
+    _length, kind, *_ = _HEADER.unpack_from(answer)
     # An error: there is no such socket.
     if kind != _BY_FAMILY or len(answer) < _HEADER.size + _ANSWER.size:
         return None
 
-    *_, found, _expires, _received, _sent, user, inode = _ANSWER.unpack_from(
+    *_, socket_id, _expires, _received, _sent, user, inode = _ANSWER.unpack_from(
         answer, _HEADER.size
     )
     # Without a connection, the kernel returns the socket that listens on the client's port.
-    is_connection = found[: _SOCKET.size] in {_named(ends), _named(_mapped(ends))}
-    return (user, inode) if is_connection else None
+    expected = {_socket_id(ends), _socket_id(_mapped(ends))}
+    if socket_id[: _SOCKET.size] not in expected:
+        return None
+
+    return user, inode
 
 
-def _named(ends: Ends) -> bytes:
-    """Return two addresses as the kernel names a socket."""
+def _socket_id(ends: Ends) -> bytes:
+    """Return the ports and addresses of a connection as netlink identifies the client's socket."""
     (address, port), (far_address, far_port) = ends
     return _SOCKET.pack(port, far_port, address.packed, far_address.packed)
 
 
-def _listed(ends: Ends) -> _Owner:
+def _owner_in_lists(ends: Ends) -> _Owner:
     """Search the lists of all connections for the client's socket."""
     for _ in range(_READS):
         for path, row_ends in zip(_LISTS, (ends, _mapped(ends)), strict=True):
@@ -209,12 +224,13 @@ def _listed(ends: Ends) -> _Owner:
             if start >= 0:
                 columns = listed[start : start + _ROW_BYTES].split()
                 return int(columns[_USER_COLUMN]), int(columns[_INODE_COLUMN])
+
     return None
 
 
 def _columns(ends: Ends) -> bytes:
     """Return two addresses as a list has them: 32-bit numbers in this machine's byte order, in hexadecimal."""
-    columns = list[str]()
+    columns: list[str] = []
     for address, port in ends:
         words = [
             address.packed[start : start + 4]
@@ -224,6 +240,7 @@ def _columns(ends: Ends) -> bytes:
             f"{int.from_bytes(word, sys.byteorder):08X}" for word in words
         )
         columns.append(f"{numbers}:{port:04X}")
+
     return f" {' '.join(columns)} ".encode()
 
 
@@ -234,6 +251,11 @@ def _mapped(ends: Ends) -> Ends:
     the list of IPv6, while the server sees ``127.0.0.1``.
     """
     return tuple(
-        (ipaddress.IPv6Address(f"::ffff:{one}") if one.version == 4 else one, port)  # noqa: PLR2004  # IPv4
-        for one, port in ends
+        (
+            ipaddress.IPv6Address(f"::ffff:{address}")
+            if isinstance(address, ipaddress.IPv4Address)
+            else address,
+            port,
+        )
+        for address, port in ends
     )

@@ -134,9 +134,12 @@ class _WindowsPlaces:
             names = [entry.name for entry in program.parent.iterdir()]
         except OSError:
             return ""
+
         versions = [name for name in names if _VERSION.fullmatch(name)]
         newest = max(
-            versions, key=lambda name: [int(n) for n in name.split(".")], default=""
+            versions,
+            key=lambda version: [int(number) for number in version.split(".")],
+            default="",
         )
         return f"{program.stem} {newest}" if newest else ""
 

@@ -33,7 +33,7 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _CHANNEL: Final = 0
 """The descriptor of a started program's channel: its standard input."""
 _IGNORED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-_SHORT_LETTERS: Final = 40
+_MAX_TEMPORARY: Final = 40
 """Maximum length of the temporary directory: a socket's path may have 103 characters on macOS, 107 on Linux; a browser
 adds 46, and the local service 12."""
 _ON_PIPE: Final = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 0</dev/null 1>&2', "sh")
@@ -69,16 +69,18 @@ class Posix:
         trusted = {os.geteuid(), _ROOT} if may_be_of_root else {os.geteuid()}
         if status.st_uid not in trusted:
             return Intrusion(f"belongs to another user (ID {status.st_uid})")
+
         if status.st_mode & _OTHERS_WRITE:
             mode = stat.S_IMODE(status.st_mode)
             return Intrusion(
                 f"can be written to by other users (mode {mode:o})",
                 f"run `chmod go-w {self.shell.argument(str(directory))}`",
             )
+
         return None
 
-    def connection_user(self, peer: Address, here: Address) -> User | None:
-        del peer, here
+    def connection_user(self, client: Address, server: Address) -> User | None:
+        del client, server
         return None
 
     # Processes.
@@ -86,13 +88,17 @@ class Posix:
     def exists(self, pid: int) -> bool:
         try:
             os.kill(pid, 0)
-        except OSError as error:
-            return not isinstance(error, ProcessLookupError)
+        except ProcessLookupError:
+            return False
+        except OSError:  # it is another user's
+            return True
+
         return True
 
     def watch(self, pid: int) -> Watch | None:
         if not self.exists(pid):
             raise ProcessLookupError
+
         return None
 
     def wait_for_exit(self, process: "subprocess.Popen[Any]", seconds: float) -> None:
@@ -133,11 +139,11 @@ class Posix:
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
-        note: Callable[[str], None],
+        warn: Callable[[str], None],
     ) -> socket.socket:
         import subprocess
 
-        del note  # a process session of its own survives whatever ends the others
+        del warn  # a process session of its own survives whatever ends the others
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(  # noqa: S603  # a program of this package
@@ -149,6 +155,7 @@ class Posix:
                 env=dict(environ),
                 start_new_session=True,
             )
+
         # It forks at once to detach itself, which ends this process.
         threading.Thread(
             target=process.wait, name="pytest-device-reaper-start", daemon=True
@@ -163,6 +170,7 @@ class Posix:
         if os.fork():
             # Not a child of the starting process: no zombie, and not killed together with its process tree.
             os._exit(0)
+
         self.ignore_signals()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # its children leave no zombies
 
@@ -179,6 +187,7 @@ class Posix:
                 environ,
                 file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CHANNEL)],
             )
+
         return ours
 
     def await_channel(self) -> socket.socket:
@@ -198,7 +207,7 @@ class Posix:
     def send_sockets(
         self, channel: socket.socket, sockets: Sequence[socket.socket]
     ) -> None:
-        socket.send_fds(channel, [b"\0"], [each.fileno() for each in sockets])
+        socket.send_fds(channel, [b"\0"], [sent.fileno() for sent in sockets])
 
     def receive_sockets(
         self, channel: socket.socket, max_sockets: int
@@ -210,7 +219,10 @@ class Posix:
         import tempfile  # here: its modules would take memory in every reaper
 
         usual = tempfile.gettempdir()
-        return usual if len(usual) <= _SHORT_LETTERS else "/tmp"  # noqa: S108  # only private directories are created in it
+        if len(usual) <= _MAX_TEMPORARY:
+            return usual
+
+        return "/tmp"  # noqa: S108  # only private directories are created in it
 
     def home_variables(self, home: Path, temporary: Path) -> dict[str, str]:
         return {"HOME": str(home), "TMPDIR": str(temporary)}
@@ -229,4 +241,5 @@ def _signal(group: int, number: int) -> bool:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):  # macOS: only zombies are left
         return False
+
     return True

@@ -86,10 +86,12 @@ class PowerShell:
 
 def shell_on_windows(environ: Mapping[str, str]) -> Shell:
     """Return the shell that started this process, by the variables that it sets."""
-    if "MSYSTEM" in environ:
+    if "MSYSTEM" in environ:  # Git's
         return UnixShell()
+
     if "PROMPT" in environ:
         return CommandPrompt()
+
     return PowerShell()
 
 

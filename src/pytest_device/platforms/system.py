@@ -74,7 +74,7 @@ class System(Protocol):
     # Users.
 
     def user(self) -> User | None:
-        """Return the user of this process, None if the system does not tell."""
+        """Return the user of this process, None if the system does not show it."""
         ...
 
     def is_root(self) -> bool:
@@ -88,8 +88,11 @@ class System(Protocol):
         """
         ...
 
-    def connection_user(self, peer: Address, here: Address) -> User | None:
-        """Return who opened a connection, None if the system does not show it or it is closed."""
+    def connection_user(self, client: Address, server: Address) -> User | None:
+        """Return the user who opened a connection, by its two ends.
+
+        None if the system does not show it, or if the connection is closed.
+        """
         ...
 
     # Processes.
@@ -99,7 +102,7 @@ class System(Protocol):
         ...
 
     def watch(self, pid: int) -> Watch | None:
-        """Return what becomes readable at the end of a process; None if only ``exists`` tells.
+        """Return what becomes readable at the end of a process; None if the caller has to poll ``exists``.
 
         Raises ProcessLookupError if there is no such process.
         """
@@ -110,7 +113,7 @@ class System(Protocol):
         ...
 
     def session_of(self, pid: int) -> int:
-        """Return the process session of a process: itself, if the system has no sessions.
+        """Return the process session of a process: its own ID, if the system has no sessions.
 
         Raises ProcessLookupError if there is no such process.
         """
@@ -145,12 +148,19 @@ class System(Protocol):
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
-        note: Callable[[str], None],
+        warn: Callable[[str], None],
     ) -> socket.socket:
         """Start a Python program that survives this process, its terminal and its group; return a channel to it.
 
-        The channel can be used at once; it reaches its end if the program does not start. ``note`` gets one line,
-        perhaps in another thread, if there are ends that the program does not survive. Raises OSError.
+        The channel can be used at once; it reaches its end if the program does not start.
+
+        Arguments:
+            command: the program and its arguments.
+            environ: all environment variables of the program.
+            warn: gets one line, perhaps in another thread, if something can end the program together with this process.
+
+        Raises:
+            OSError: the system refuses.
         """
         ...
 
@@ -175,7 +185,7 @@ class System(Protocol):
     # The programs of the local service.
 
     def why_no_namespaces(self) -> str:
-        """Return why this system cannot isolate a program's ports, "" if it may."""
+        """Return why this system cannot isolate a program's ports, "" if it can."""
         ...
 
     def enter_namespace(self) -> None:
@@ -183,7 +193,7 @@ class System(Protocol):
         ...
 
     def namespace_refusal(self) -> str:
-        """Return why a namespace is refused to this process, "" if it is not."""
+        """Return why this process may not have a network namespace, "" if it may."""
         ...
 
     def send_sockets(
@@ -207,7 +217,7 @@ class System(Protocol):
         ...
 
     def browser_command(self, command: Sequence[str | Path]) -> list[str | Path]:
-        """Return the command of a browser whose debugging pipe is its standard input and output."""
+        """Return a command that starts a browser with its debugging pipe as standard input and output."""
         ...
 
     @property

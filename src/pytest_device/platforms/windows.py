@@ -115,7 +115,7 @@ $created = Invoke-CimMethod -ClassName Win32_Process -MethodName Create -Argumen
 if ($created.ReturnValue -ne 0) { exit 1 }
 $created.ProcessId
 """
-"""Detached, without a window, and outside the job object of the service that creates it."""
+"""Its flags are DETACHED_PROCESS and CREATE_BREAKAWAY_FROM_JOB: outside the job object of the service that creates it."""
 _WMI_SECONDS: Final = 10.0
 _DIES_WITH_JOB: Final = (
     "the reaper process is in the job object of whoever started this run, which forbids leaving it: if that ends all its "
@@ -151,10 +151,11 @@ class Windows:
         del directory, may_be_of_root
         return None  # access control lists are not examined
 
-    def connection_user(self, peer: Address, here: Address) -> User | None:
-        pid = _owner(ends_of(peer, here))
+    def connection_user(self, client: Address, server: Address) -> User | None:
+        pid = _owner(ends_of(client, server))
         if not pid:
             return None
+
         with _opened(pid, _QUERY_LIMITED) as process:
             return _user_of(process) if process else None
 
@@ -164,14 +165,17 @@ class Windows:
         with _opened(pid, _SYNCHRONIZE) as process:
             if process is None:
                 return ctypes.get_last_error() == _ACCESS_DENIED
+
             return bool(_kernel.WaitForSingleObject(process, 0) == _WAIT_TIMEOUT)
 
     def watch(self, pid: int) -> Watch | None:
         process = _kernel.OpenProcess(_SYNCHRONIZE, False, pid)
         if process:
             return _end_of(process)
+
         if ctypes.get_last_error() == _ACCESS_DENIED:
-            return None
+            return None  # another user's
+
         raise ProcessLookupError
 
     def wait_for_exit(self, process: "subprocess.Popen[Any]", seconds: float) -> None:
@@ -183,6 +187,7 @@ class Windows:
     def terminate_group(self, pid: int) -> bool:
         with suppress(OSError):  # it has ended, or has another console
             os.kill(pid, signal.CTRL_BREAK_EVENT)
+
         return self.has_group(pid)
 
     def has_group(self, pid: int) -> bool:
@@ -206,9 +211,9 @@ class Windows:
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
-        note: Callable[[str], None],
+        warn: Callable[[str], None],
     ) -> socket.socket:
-        return _spawned(command, environ, _Start.outside_job, note)
+        return _spawned(command, environ, _Start.outside_job, warn)
 
     def detach(self) -> None:
         self.ignore_signals()
@@ -220,7 +225,8 @@ class Windows:
     def spawn_child(
         self, command: Sequence[str], environ: Mapping[str, str]
     ) -> socket.socket:
-        return _spawned(command, environ, _Start.hidden, lambda _: None)
+        # It ends with its guardian anyway: no end is worth a warning.
+        return _spawned(command, environ, _Start.hidden, warn=lambda _line: None)
 
     def await_channel(self) -> socket.socket:
         port, _, key = os.environ.pop(_CHANNEL).partition(" ")
@@ -284,11 +290,13 @@ def _spawned(
     command: Sequence[str],
     environ: Mapping[str, str],
     start: "Callable[[_Start], bool]",
-    note: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> socket.socket:
     """Start a program with a channel; if ``start`` cannot, in the slower ways, beside the run. Raises OSError."""
+    # The program connects to a port, since it inherits no socket: any program may, so it has to know the key.
     key = os.urandom(_KEY_BYTES).hex()
     listener = socket.create_server((_HOST, 0))
+
     # Without the former, sockets do not work. Nothing else: CI runners end all processes that have their variables.
     kept = {
         name: os.environ[name]
@@ -301,8 +309,8 @@ def _spawned(
     try:
         has_started = start(started)
     except OSError:
-        for each in (listener, ours, inner):
-            each.close()
+        for unused in (listener, ours, inner):
+            unused.close()
         raise
 
     def connect() -> None:
@@ -312,10 +320,12 @@ def _spawned(
                 program = _accepted(listener, key, _CONNECT_SECONDS)
             elif started.by_wmi():
                 program = _accepted(listener, key, _WMI_SECONDS)
+
             if program is None and not has_started:
                 started.inside_job()
-                note(_DIES_WITH_JOB)
+                warn(_DIES_WITH_JOB)
                 program = _accepted(listener, key, _CONNECT_SECONDS)
+
             if program is not None:
                 with program:
                     _relay_both(inner, program)
@@ -328,7 +338,8 @@ class _Start:
     """The ways to start a program that shall survive the job objects of this process."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
-        self._command, self._environ = command, environ
+        self._command = command
+        self._environ = environ
 
     def hidden(self) -> bool:
         """Start it without a window, in the job objects of this process. Raises OSError."""
@@ -344,14 +355,17 @@ class _Start:
         """Start it outside all job objects; return False if one forbids that. Raises OSError."""
         if not _is_in_job(_kernel.GetCurrentProcess()):
             return self.inside_job()
+
         try:
             process = self._popen(_DETACHED | subprocess.CREATE_BREAKAWAY_FROM_JOB)
         except PermissionError:
             return False
+
         # The innermost job may allow what one around it forbids.
         if _is_in_job(_handle_of(process)):
             process.kill()
             return False
+
         return True
 
     def by_wmi(self) -> bool:
@@ -379,6 +393,7 @@ class _Start:
             )
         except (OSError, subprocess.SubprocessError):
             return False
+
         # Wine's substitute for PowerShell succeeds without doing anything.
         return done.stdout.strip().isdigit()
 
@@ -439,7 +454,7 @@ def _system_program(path: str) -> str:
 def _is_in_job(process: int) -> bool:
     answer = wintypes.BOOL()
     is_known = _kernel.IsProcessInJob(process, None, ctypes.byref(answer))
-    return bool(not is_known or answer)
+    return not is_known or bool(answer)
 
 
 def _accepted(
@@ -453,20 +468,24 @@ def _accepted(
             program, _ = listener.accept()
         except OSError:
             return None
+
         if _sends(program, key):
             program.settimeout(None)
             program.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return program
         program.close()  # of another user, perhaps
+
     return None
 
 
 def _sends(program: socket.socket, key: str) -> bool:
+    """Return whether a program sends the key; nothing else, and in time."""
     program.settimeout(_KEY_SECONDS)
     sent = b""
     with suppress(OSError):
         while len(sent) < len(key) and (data := program.recv(len(key) - len(sent))):
             sent += data
+
     return hmac.compare_digest(sent, key.encode())
 
 
@@ -484,6 +503,8 @@ def _relay(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(_CHUNK_BYTES):
             target.sendall(data)
+
+    # The other direction may still be open.
     with suppress(OSError):
         target.shutdown(socket.SHUT_WR)
 
@@ -539,6 +560,7 @@ def _parents() -> dict[int, int]:
             advance = _kernel.Process32NextW
     finally:
         _kernel.CloseHandle(snapshot)
+
     return parents
 
 
@@ -546,12 +568,13 @@ def _tree(pid: int) -> list[int]:
     """Return a process, even if it has ended, and its descendants."""
     parents = _parents()
     members = [pid]
-    for member in members:
+    for member in members:  # it grows meanwhile
         members += [
             child
             for child, parent in parents.items()
             if parent == member and child not in members
         ]
+
     return members
 
 
@@ -560,7 +583,9 @@ def _user_of(process: int) -> str | None:
     token = wintypes.HANDLE()
     if not _security.OpenProcessToken(process, _TOKEN_QUERY, ctypes.byref(token)):
         return None
+
     try:
+        # The first call returns the size only.
         size = wintypes.DWORD()
         _security.GetTokenInformation(token, _TOKEN_USER, None, 0, ctypes.byref(size))
         data = ctypes.create_string_buffer(size.value)
@@ -568,10 +593,12 @@ def _user_of(process: int) -> str | None:
             token, _TOKEN_USER, data, size, ctypes.byref(size)
         ):
             return None
+
         sid = ctypes.c_void_p.from_buffer(data)
         text = wintypes.LPWSTR()
         if not _security.ConvertSidToStringSidW(sid, ctypes.byref(text)):
             return None
+
         try:
             return text.value
         finally:
@@ -610,12 +637,12 @@ class _Row6(ctypes.Structure):
 
 def _owner(ends: Ends) -> int | None:
     """Return the process that has the client's socket of a connection."""
-    is_ipv4 = isinstance(ends[0][0], ipaddress.IPv4Address)
     (address, port), (far_address, far_port) = ends
-    for row in (
-        *(_rows(socket.AF_INET, _Row) if is_ipv4 else ()),
-        *_rows(socket.AF_INET6, _Row6),
-    ):
+    rows = _rows(socket.AF_INET6, _Row6)
+    if isinstance(address, ipaddress.IPv4Address):
+        rows = _rows(socket.AF_INET, _Row) + rows
+
+    for row in rows:
         if (
             _port(row.port) == port
             and _port(row.far_port) == far_port
@@ -623,6 +650,7 @@ def _owner(ends: Ends) -> int | None:
             and bytes(row.far_address) in _packed(far_address)
         ):
             return int(row.pid)
+
     return None
 
 
@@ -632,8 +660,9 @@ def _port(number: int) -> int:
 
 def _packed(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> set[bytes]:
     """Return an address as the sockets of both versions have it."""
-    if address.version == 6:  # noqa: PLR2004  # IPv6
+    if isinstance(address, ipaddress.IPv6Address):
         return {address.packed}
+
     return {address.packed, ipaddress.IPv6Address(f"::ffff:{address}").packed}
 
 
@@ -650,6 +679,8 @@ def _rows(family: int, row: "type[_Row | _Row6]") -> "list[Any]":
             count = wintypes.DWORD.from_buffer(data).value
             table = row * count
             return list(table.from_buffer(data, ctypes.sizeof(wintypes.DWORD)))
+
         data = ctypes.create_string_buffer(size.value + ctypes.sizeof(row))
         size.value = len(data)
+
     return []

@@ -19,6 +19,7 @@ def main() -> int:
     pipes = [msvcrt.get_osfhandle(number) for number in (0, 1)]
     for handle in pipes:
         os.set_handle_inheritable(handle, True)
+
     numbers = ",".join(map(str, pipes))
     process = subprocess.Popen(  # noqa: S603  # the service's own choice
         [*sys.argv[1:], f"--remote-debugging-io-pipes={numbers}"],
@@ -27,5 +28,6 @@ def main() -> int:
         stderr=sys.stderr,
         startupinfo=subprocess.STARTUPINFO(lpAttributeList={"handle_list": pipes}),
     )
+
     end_with_this_process(process)
     return process.wait()
