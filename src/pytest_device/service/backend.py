@@ -50,7 +50,7 @@ def _simulated(config: ServiceConfig, url: str) -> Backend:
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
     # Imported here: a service with simulated devices starts without them.
     from pytest_device.service import device_routes, gateway, preview, push_routes
-    from pytest_device.service.devices.found import DevicePreference
+    from pytest_device.service.devices.availability import DevicePreference
     from pytest_device.service.programs.isolation import Isolation
     from pytest_device.service.runners.programs import ProgramsRunner
     from pytest_device.service.runners.resources import Directories, Resources

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.service import programs
+from pytest_device.service.devices.availability import Availability
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, find
-from pytest_device.service.devices.found import Found
 from pytest_device.service.programs.cache import Installer, Package
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import CHROMIUM, Toolbox
@@ -37,9 +37,9 @@ def cache_dir(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def found(
+def availability(
     tmp_path: Path, session_type: SessionType, built_for: str = BUILT_FOR
-) -> Found:
+) -> Availability:
     environ = {"PATH": str(tmp_path / "bin")}
     return asyncio.run(
         find(environ, session_type, cache_dir=tmp_path / "cache", built_for=built_for)
@@ -95,7 +95,7 @@ def test_the_machines_browser_is_preferred_but_for_appium_only_with_a_matching_c
     installs(script, **versions)
     own, pinned = tmp_path / "bin/chromium", Pinned(tmp_path / "cache")
 
-    browser = found(tmp_path, session_type)
+    browser = availability(tmp_path, session_type)
 
     if unused is None:
         assert (browser.program, browser.about, browser.to_install) == (
@@ -137,7 +137,7 @@ def test_on_other_systems_nothing_is_installed_and_the_command_is_named(
 ) -> None:
     installs(script, **versions)
 
-    browser = found(tmp_path, APPIUM, built_for)
+    browser = availability(tmp_path, APPIUM, built_for)
 
     assert (browser.missing, browser.to_install) == (missing, "")
     assert "install" in browser.fix
@@ -147,14 +147,14 @@ def test_a_browser_in_a_cache_that_others_can_write_to_is_not_used(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "cache").mkdir(mode=0o700)
-    assert found(tmp_path, APPIUM).missing == ""
+    assert availability(tmp_path, APPIUM).missing == ""
 
     (tmp_path / "cache").chmod(0o777)
 
     problem = (
         f"the cache of programs {tmp_path / 'cache'} can be written to by other users"
     )
-    assert problem in found(tmp_path, APPIUM).missing
+    assert problem in availability(tmp_path, APPIUM).missing
 
 
 def test_browser_and_chromedriver_have_the_same_version_and_a_pinned_hash() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
+from pytest_device.service.devices.availability import Availability
 from pytest_device.service.devices.base import AppState, Device
 from pytest_device.service.devices.emulator import Emulator
-from pytest_device.service.devices.found import Found
 from tests.fakes.programs import FakeProgram
 from tests.service.devices.program_device import ProgramDevice
 
@@ -31,9 +31,13 @@ PIXEL = "iVBORw0KGgo="
 @pytest.fixture
 def emulator(tmp_path: Path) -> Generator[ProgramDevice[Emulator]]:
     adb = FakeProgram.made(tmp_path / "bin" / "adb")
-    found = Found("emulator", program=adb.path, appium_home=tmp_path / ".appium")
+    availability = Availability(
+        "emulator", program=adb.path, appium_home=tmp_path / ".appium"
+    )
     reported: list[str] = []
-    lending = Emulator(SERIAL, found, environ=dict(os.environ), log=reported.append)
+    lending = Emulator(
+        SERIAL, availability, environ=dict(os.environ), log=reported.append
+    )
     yield ProgramDevice(
         adb, asyncio.run(lending.__aenter__()), f"-s {SERIAL} *{{}}*", reported
     )
@@ -356,11 +360,14 @@ def test_its_end_is_noticed(emulator: ProgramDevice[Emulator]) -> None:
 
 def commands_at_release(emulator: ProgramDevice[Emulator], **answers: str) -> list[str]:
     """Borrow a device of the same adb, install an app, rotate it, release it; return the last commands."""
-    found, reported = Found("emulator", program=emulator.program.path), list[str]()
+    availability, reported = (
+        Availability("emulator", program=emulator.program.path),
+        list[str](),
+    )
 
     async def scenario() -> None:
         async with Emulator(
-            SERIAL, found, environ=dict(os.environ), log=reported.append
+            SERIAL, availability, environ=dict(os.environ), log=reported.append
         ) as device:
             emulator.program.answers({"*install*": "Success"})
             await device.install(

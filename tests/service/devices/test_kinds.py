@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from pytest_device.errors import ControllerError
+from pytest_device.service.devices.availability import (
+    Availability,
+    Choice,
+    ConnectedDevice,
+    choose,
+)
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.emulator import parse as parse_adb
-from pytest_device.service.devices.found import Choice, ConnectedDevice, Found, choose
-from pytest_device.service.devices.kinds import Devices, Machine, availability
+from pytest_device.service.devices.kinds import Devices, Machine, all_available
 from pytest_device.service.devices.simulator import parse as parse_simctl
 from pytest_device.service.programs.guard import Guard
 from pytest_device.spec import Platform, SessionType
@@ -56,13 +61,13 @@ SIMCTL = json.dumps(
 
 PIXEL = ConnectedDevice.of("2B131FDH2000ST", "panther", "Pixel_7")
 EMULATOR = ConnectedDevice.of("emulator-5554", "sdk_gphone64_x86_64")
-ANDROIDS = Found("emulator", [EMULATOR, PIXEL])
-NO_ANDROIDS = Found("emulator", missing="adb is not on PATH", fix="install adb")
-CHROMIUM = Found("chromium", program=Path("/usr/bin/chromium"))
-NO_CHROMIUM = Found(
+ANDROIDS = Availability("emulator", [EMULATOR, PIXEL])
+NO_ANDROIDS = Availability("emulator", missing="adb is not on PATH", fix="install adb")
+CHROMIUM = Availability("chromium", program=Path("/usr/bin/chromium"))
+NO_CHROMIUM = Availability(
     "chromium", missing="no Chromium is on PATH", fix="apt-get install chromium"
 )
-FAKE = Found("fake")
+FAKE = Availability("fake")
 
 
 def test_adb_lists_the_devices_that_are_ready_with_all_their_names() -> None:
@@ -138,7 +143,7 @@ def test_a_session_never_gets_a_device_other_than_the_requested_one(
     ],
 )
 def test_a_kind_is_used_if_the_preferred_ones_are_missing_or_on_request(
-    availabilities: Sequence[Found], identifier: str | None, choice: Found
+    availabilities: Sequence[Availability], identifier: str | None, choice: Availability
 ) -> None:
     assert choose(availabilities, Platform.ANDROID, identifier, ()) == Choice(choice)
 
@@ -169,7 +174,7 @@ def test_a_kind_is_used_if_the_preferred_ones_are_missing_or_on_request(
     ],
 )
 def test_without_any_device_the_install_command_is_reported(
-    availabilities: Sequence[Found], identifier: str | None, message: str
+    availabilities: Sequence[Availability], identifier: str | None, message: str
 ) -> None:
     with pytest.raises(ControllerError, match=message):
         choose(availabilities, Platform.ANDROID, identifier, ())
@@ -191,9 +196,9 @@ def look(
     home: Path,
     session_type: SessionType = SessionType.APPIUM,
     **environ: str,
-) -> list[Found]:
+) -> list[Availability]:
     return list(
-        asyncio.run(availability(platform, session_type, Machine(environ, home)))
+        asyncio.run(all_available(platform, session_type, Machine(environ, home)))
     )
 
 
@@ -212,7 +217,7 @@ def test_real_devices_are_found_if_their_driver_is_installed(
 
     emulators = look(Platform.ANDROID, home, PATH=str(path))[0]
 
-    assert emulators == Found(
+    assert emulators == Availability(
         "emulator", parse_adb(ADB), program=path / "adb", appium_home=home / ".appium"
     )
 
@@ -303,12 +308,12 @@ def test_the_reason_for_a_missing_real_device_is_reported(
 ) -> None:
     path = script(tool, f"#!/bin/sh\n{printed}\n").parent
 
-    found = look(platform, home, PATH=str(path))[0]
+    availability = look(platform, home, PATH=str(path))[0]
 
-    assert not found.devices
-    assert found.fix
+    assert not availability.devices
+    assert availability.fix
     with pytest.raises(ControllerError, match=why):
-        choose([found], platform, None, ())
+        choose([availability], platform, None, ())
 
 
 @pytest.mark.parametrize(
@@ -330,9 +335,11 @@ def test_appium_needs_chromedriver_and_a_browser(
     for name in programs:
         script(name, "#!/bin/sh\n")
 
-    found = look(Platform.IOS, tmp_path, session_type, PATH=str(tmp_path / "bin"))[1]
+    availability = look(
+        Platform.IOS, tmp_path, session_type, PATH=str(tmp_path / "bin")
+    )[1]
 
-    assert (found.kind, found.missing) == ("chromium", missing)
+    assert (availability.kind, availability.missing) == ("chromium", missing)
 
 
 @pytest.mark.parametrize("tool", ["apt-get", "brew"])

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.devices.availability import Availability, DevicePreference
 from pytest_device.service.devices.base import BusyError, Device
-from pytest_device.service.devices.found import DevicePreference, Found
-from pytest_device.service.devices.kinds import Devices, Machine, availability
+from pytest_device.service.devices.kinds import Devices, Machine, all_available
 from pytest_device.service.programs.guard import Guard
 from pytest_device.spec import Platform, SessionType
 from tests.fakes.programs import FakeProgram
@@ -100,9 +100,9 @@ class FakeSdk:
         platform: Platform,
         preference: DevicePreference,
         session_type: SessionType = SessionType.ARGENT,
-    ) -> Sequence[Found]:
+    ) -> Sequence[Availability]:
         machine = Machine(self.environ, self.directory, preference=preference)
-        return asyncio.run(availability(platform, session_type, machine))
+        return asyncio.run(all_available(platform, session_type, machine))
 
     @asynccontextmanager
     async def devices(
@@ -179,11 +179,12 @@ def test_with_real_devices_only_no_browser_is_used(
     (sdk.directory / "bin/chromium").chmod(0o755)
     sdk.xcrun.answers({"*": '{"devices": {}}'})
 
-    assert [found.kind for found in sdk.look(platform, DevicePreference())][1:2] == [
-        "chromium"
-    ]
     assert [
-        found.kind for found in sdk.look(platform, DevicePreference(real_only=True))
+        availability.kind for availability in sdk.look(platform, DevicePreference())
+    ][1:2] == ["chromium"]
+    assert [
+        availability.kind
+        for availability in sdk.look(platform, DevicePreference(real_only=True))
     ] in (
         ["emulator"],
         ["simulator"],
@@ -216,12 +217,12 @@ def test_only_the_named_avd_is_used_if_it_is_running(sdk: FakeSdk) -> None:
         }
     )
 
-    (found,) = sdk.look(
+    (availability,) = sdk.look(
         Platform.ANDROID, DevicePreference(real_only=True, avd="Phone_34")
     )
 
-    assert [device.udid for device in found.devices] == ["emulator-5554"]
-    assert not found.to_start
+    assert [device.udid for device in availability.devices] == ["emulator-5554"]
+    assert not availability.to_start
 
 
 @pytest.mark.parametrize(
@@ -237,10 +238,10 @@ def test_a_missing_avd_is_reported(
     if installed:
         sdk.emulator(*installed.split())
 
-    found = sdk.look(Platform.ANDROID, DevicePreference(avd="Phone_34"))[0]
+    availability = sdk.look(Platform.ANDROID, DevicePreference(avd="Phone_34"))[0]
 
-    assert (found.missing, found.devices) == (missing, ())
-    assert found.fix
+    assert (availability.missing, availability.devices) == (missing, ())
+    assert availability.fix
 
 
 @pytest.mark.parametrize(
@@ -348,9 +349,12 @@ def test_the_named_simulator_is_found_booted_or_not(
 ) -> None:
     sdk.xcrun.answers({"simctl list devices available -j": simctl(**states)})
 
-    found = sdk.look(Platform.IOS, DevicePreference(simulator=name))[0]
+    availability = sdk.look(Platform.IOS, DevicePreference(simulator=name))[0]
 
-    assert ([device.udid for device in found.devices], found.to_start) == (
+    assert (
+        [device.udid for device in availability.devices],
+        availability.to_start,
+    ) == (
         booted,
         to_start,
     )
@@ -361,9 +365,12 @@ def test_a_missing_simulator_is_reported(sdk: FakeSdk) -> None:
         {"simctl list devices available -j": simctl(old="Booted", new="Booted")}
     )
 
-    found = sdk.look(Platform.IOS, DevicePreference(simulator="iPhone 99"))[0]
+    availability = sdk.look(Platform.IOS, DevicePreference(simulator="iPhone 99"))[0]
 
-    assert found.missing == "xcrun simctl list devices available -j has no 'iPhone 99'"
+    assert (
+        availability.missing
+        == "xcrun simctl list devices available -j has no 'iPhone 99'"
+    )
 
 
 def test_the_simulator_is_booted_and_shut_down(sdk: FakeSdk) -> None:
@@ -461,11 +468,13 @@ def test_a_driver_for_another_appium_version_is_refused_by_name(
         )
     )
 
-    found = sdk.look(
+    availability = sdk.look(
         Platform.ANDROID, DevicePreference(real_only=True), SessionType.APPIUM
     )[0]
 
-    assert found.missing.startswith(missing.format(home=sdk.directory / ".appium"))
-    assert bool(found.missing) == bool(missing)
+    assert availability.missing.startswith(
+        missing.format(home=sdk.directory / ".appium")
+    )
+    assert bool(availability.missing) == bool(missing)
     if missing:
-        assert found.fix == "appium driver update uiautomator2 --unsafe"
+        assert availability.fix == "appium driver update uiautomator2 --unsafe"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.service.devices.availability import Availability, Origin
 from pytest_device.service.devices.browsers import BUILT_FOR, find, hardware, install
-from pytest_device.service.devices.found import Found, Origin
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import SessionType
@@ -31,13 +31,13 @@ def mirror(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def found(
+def availability(
     tmp_path: Path,
     built_for: str = BUILT_FOR,
     *,
     selenium_manager: bool = True,
     limit_seconds: float = 10,
-) -> Found:
+) -> Availability:
     environ = {"PATH": str(tmp_path / "bin")}
     searching = find(
         environ,
@@ -50,7 +50,7 @@ def found(
     return asyncio.run(searching)
 
 
-def installed(browser: Found, tmp_path: Path, url: str) -> Found:
+def installed(browser: Availability, tmp_path: Path, url: str) -> Availability:
     environ = {
         "PATH": SYSTEM_PATH,
         "SE_BROWSER_MIRROR_URL": url,
@@ -75,12 +75,12 @@ needs_chrome = pytest.mark.skipif(
 def test_it_downloads_a_pair_once_which_is_found_offline_later(
     mirror: str, tmp_path: Path
 ) -> None:
-    before = found(tmp_path)
+    before = availability(tmp_path)
     assert before.origin is Origin.SELENIUM_MANAGER
     assert before.to_install == "Chrome and chromedriver by Selenium Manager"
 
     browser = installed(before, tmp_path, mirror)
-    later = found(tmp_path)
+    later = availability(tmp_path)
 
     assert browser.tool.is_relative_to(tmp_path / "cache/selenium")
     assert "153.0.1.2, installed by Selenium Manager" in browser.about
@@ -97,7 +97,7 @@ def test_it_downloads_the_chromedriver_of_the_machines_browser(
 ) -> None:
     own = script("chromium", "#!/bin/sh\necho Chromium 153.0.9.9\n")
 
-    browser = installed(found(own.parent.parent), own.parent.parent, mirror)
+    browser = installed(availability(own.parent.parent), own.parent.parent, mirror)
 
     assert browser.program == own
     assert browser.chromedriver
@@ -110,13 +110,13 @@ def test_without_a_network_its_reason_is_reported(tmp_path: Path) -> None:
         ConfigError,
         match=r"installed no Chrome and chromedriver: .*127\.0\.0\.1:9.*Fix",
     ):
-        installed(found(tmp_path), tmp_path, REFUSING)
+        installed(availability(tmp_path), tmp_path, REFUSING)
 
 
 def test_for_hardware_without_a_published_chrome_it_is_not_started(
     tmp_path: Path,
 ) -> None:
-    browser = found(tmp_path, "Linux aarch64")
+    browser = availability(tmp_path, "Linux aarch64")
 
     assert "Selenium Manager has no browser for Linux aarch64" in browser.missing
     assert "install" in browser.fix
@@ -136,7 +136,7 @@ def test_a_chromedriver_that_cannot_be_used_is_reported_before_a_session(
     script("chromium", "#!/bin/sh\necho Chromium 156.0.1.2\n")
     directory = script("chromedriver", f"#!/bin/sh\nPATH=/bin:/usr/bin\n{start}\n")
 
-    browser = found(
+    browser = availability(
         directory.parent.parent,
         "Darwin arm64",
         selenium_manager=False,
@@ -155,7 +155,7 @@ def test_a_browser_of_the_pinned_version_gets_the_pinned_chromedriver(
 ) -> None:
     own = script("chromium", "#!/bin/sh\necho Chromium 153.0.1.2\n")
 
-    browser = found(own.parent.parent, built_for, selenium_manager=False)
+    browser = availability(own.parent.parent, built_for, selenium_manager=False)
 
     assert (browser.program, browser.origin) == (own, Origin.PINNED_DRIVER)
     assert browser.to_install.startswith("chromedriver 153.")

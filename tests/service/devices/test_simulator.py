@@ -11,8 +11,8 @@ import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
+from pytest_device.service.devices.availability import Availability
 from pytest_device.service.devices.base import AppState, Device
-from pytest_device.service.devices.found import Found
 from pytest_device.service.devices.simulator import Simulator
 from tests.fakes.programs import FakeProgram
 from tests.service.devices.program_device import ProgramDevice
@@ -40,8 +40,8 @@ def app(tmp_path: Path) -> Path:
 @pytest.fixture
 def simulator(tmp_path: Path) -> Generator[ProgramDevice[Simulator]]:
     xcrun = FakeProgram.made(tmp_path / "bin" / "xcrun")
-    found, reported = (
-        Found("simulator", program=xcrun.path, appium_home=tmp_path / ".appium"),
+    availability, reported = (
+        Availability("simulator", program=xcrun.path, appium_home=tmp_path / ".appium"),
         list[str](),
     )
     (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").mkdir(
@@ -49,7 +49,7 @@ def simulator(tmp_path: Path) -> Generator[ProgramDevice[Simulator]]:
     )
     environ = {**os.environ, "HOME": str(tmp_path)}
     lending = Simulator(
-        UDID, found, environ=environ, directory=tmp_path, log=reported.append
+        UDID, availability, environ=environ, directory=tmp_path, log=reported.append
     )
     yield ProgramDevice(
         xcrun, asyncio.run(lending.__aenter__()), "simctl {}*", reported
@@ -66,14 +66,14 @@ def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(
     simulator: ProgramDevice[Simulator], tmp_path: Path
 ) -> None:
     (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").rmdir()
-    found = Found(
+    availability = Availability(
         "simulator", program=simulator.program.path, appium_home=tmp_path / ".appium"
     )
 
     async def scenario() -> object:
         async with Simulator(
             UDID,
-            found,
+            availability,
             environ={"HOME": str(tmp_path)},
             directory=tmp_path,
             log=simulator.reported.append,
@@ -282,12 +282,12 @@ def commands_at_release(
     simulator: ProgramDevice[Simulator], app: Path, **answers: str
 ) -> list[str]:
     """Borrow a simulator of the same xcrun, install the app, release it; return the last commands."""
-    found = Found("simulator", program=simulator.program.path)
+    availability = Availability("simulator", program=simulator.program.path)
 
     async def scenario() -> None:
         lending = Simulator(
             UDID,
-            found,
+            availability,
             environ=dict(os.environ),
             directory=app.parent,
             log=simulator.reported.append,

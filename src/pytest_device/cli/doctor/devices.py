@@ -8,13 +8,13 @@ from typing import Final
 from pytest_device.cli.doctor.finding import Finding, ok, warn
 from pytest_device.programs import cache_directory
 from pytest_device.service.devices import chromium, fake
-from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
-from pytest_device.service.devices.found import (
+from pytest_device.service.devices.availability import (
+    Availability,
     DevicePreference,
-    Found,
     without_fallback,
 )
-from pytest_device.service.devices.kinds import Machine, availability
+from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
+from pytest_device.service.devices.kinds import Machine, all_available
 from pytest_device.service.runners.resources import for_sessions
 from pytest_device.settings import Settings
 from pytest_device.spec import Platform, SessionType
@@ -45,29 +45,37 @@ def check_devices(
 
     for platform in Platform:
         availabilities = {
-            session_type: asyncio.run(availability(platform, session_type, machine))
+            session_type: asyncio.run(all_available(platform, session_type, machine))
             for session_type in _TYPES
         }
-        for found in availabilities[SessionType.APPIUM]:  # supported by every kind
-            yield _finding(platform, found.kind, availabilities)
+        for availability in availabilities[
+            SessionType.APPIUM
+        ]:  # supported by every kind
+            yield _finding(platform, availability.kind, availabilities)
 
 
 def _finding(
-    platform: Platform, kind: str, availabilities: Mapping[SessionType, Sequence[Found]]
+    platform: Platform,
+    kind: str,
+    availabilities: Mapping[SessionType, Sequence[Availability]],
 ) -> Finding:
     name = f"{platform}: {kind}"
     if kind == fake.KIND:
         return ok(name, f"only for appium sessions with device_identifier={kind!r}")
 
-    rows: list[Found] = []
+    rows: list[Availability] = []
     titles: list[str] = []
     for session_type, title in _TYPES.items():
-        rows += [found for found in availabilities[session_type] if found.kind == kind]
+        rows += [
+            availability
+            for availability in availabilities[session_type]
+            if availability.kind == kind
+        ]
         if _used_kind(availabilities[session_type]) == kind:
             titles.append(title)
 
     text = _users(titles, rows)
-    unusable = [found for found in rows if found.missing]
+    unusable = [availability for availability in rows if availability.missing]
     if not unusable:
         return _usable(name, text, rows)
 
@@ -80,33 +88,33 @@ def _finding(
     return ok(name, f"{text}: {missing} (to use it: {fix})")
 
 
-def _usable(name: str, text: str, rows: Sequence[Found]) -> Finding:
+def _usable(name: str, text: str, rows: Sequence[Availability]) -> Finding:
     """Return the finding for a usable kind, with the programs that the first session will install."""
-    for found in rows:
-        if found.to_install:
+    for availability in rows:
+        if availability.to_install:
             size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on disk"
-            later = f"the first session that needs a browser installs {found.to_install} ({size})"
-            if found.unused:
-                later += f"; {found.unused}"
+            later = f"the first session that needs a browser installs {availability.to_install} ({size})"
+            if availability.unused:
+                later += f"; {availability.unused}"
 
             return warn(
                 name,
                 f"{text}: {later}",
-                f"run a session once with network access, or {found.fix}",
+                f"run a session once with network access, or {availability.fix}",
             )
 
     return ok(name, text)
 
 
-def _used_kind(availabilities: Sequence[Found]) -> str | None:
+def _used_kind(availabilities: Sequence[Availability]) -> str | None:
     """Return the kind that a session gets without naming one."""
-    for found in without_fallback(availabilities):
-        if not found.missing and found.kind != fake.KIND:
-            return found.kind
+    for availability in without_fallback(availabilities):
+        if not availability.missing and availability.kind != fake.KIND:
+            return availability.kind
     return None
 
 
-def _users(titles: Sequence[str], rows: Sequence[Found]) -> str:
+def _users(titles: Sequence[str], rows: Sequence[Availability]) -> str:
     """Describe the sessions that use a kind, and its devices or programs; names both if there are two browsers."""
     if not titles:
         return "not used"
@@ -117,17 +125,21 @@ def _users(titles: Sequence[str], rows: Sequence[Found]) -> str:
 
     # The types may use different browsers; of equal ones, the first has the chromedriver.
     installed = {
-        found.program: found
-        for found in reversed(rows)
-        if found.program and not found.to_install
+        availability.program: availability
+        for availability in reversed(rows)
+        if availability.program and not availability.to_install
     }
     devices = ", ".join(device.udid for device in rows[-1].devices) or rows[-1].to_start
-    details = devices or "; ".join(_programs(found) for found in installed.values())
+    details = devices or "; ".join(
+        _programs(availability) for availability in installed.values()
+    )
     return f"{text}, {details}" if details else text
 
 
-def _programs(found: Found) -> str:
+def _programs(availability: Availability) -> str:
     programs = ", ".join(
-        str(program) for program in (found.program, found.chromedriver) if program
+        str(program)
+        for program in (availability.program, availability.chromedriver)
+        if program
     )
-    return f"{programs} ({found.about})" if found.about else programs
+    return f"{programs} ({availability.about})" if availability.about else programs

@@ -16,9 +16,9 @@ from typing import Final, assert_never
 
 from pytest_device.errors import ConfigError
 from pytest_device.platforms import SYSTEM
+from pytest_device.service.devices.availability import Availability, Origin
 from pytest_device.service.devices.browser import find_browsers, find_chromedriver
 from pytest_device.service.devices.chromium import KIND
-from pytest_device.service.devices.found import Found, Origin
 from pytest_device.service.devices.selenium_manager import (
     TITLE,
     BrowserPair,
@@ -170,7 +170,7 @@ async def find(
     built_for: str,
     selenium_manager: bool = False,
     limit_seconds: float = VERSION_SECONDS,
-) -> Found:
+) -> Availability:
     """Return the browser for a session type: the machine's own if it is suitable.
 
     Arguments:
@@ -182,7 +182,7 @@ async def find(
         limit_seconds: The maximum time until a program prints its version; a slower one counts as one that does not run.
     """
     own = await _own(environ, session_type, limit_seconds)
-    found = Found(
+    availability = Availability(
         KIND,
         program=own.program,
         chromedriver=own.chromedriver,
@@ -191,48 +191,52 @@ async def find(
         fix=install_line(environ) if own.problems else "",
     )
     if not own.problems or cache_dir is None:
-        return found
+        return availability
 
-    pinned = Pinned(cache_dir, by_hand=found.fix, built_for=built_for)
+    pinned = Pinned(cache_dir, by_hand=availability.fix, built_for=built_for)
     try:
         check_cache(cache_dir)
         if pinned.fits(own.version):
-            return _with_pinned_driver(found, own, pinned)
+            return _with_pinned_driver(availability, own, pinned)
         if selenium_manager:
-            return await _managed(found, environ, session_type, pinned, own)
+            return await _managed(availability, environ, session_type, pinned, own)
     except ConfigError as error:
-        return replace(found, missing=f"{found.missing}, and {error}")
+        return replace(availability, missing=f"{availability.missing}, and {error}")
 
     if pinned.has_browser:
-        return _with_pinned(found, pinned, session_type)
-    return replace(found, fix=f"{found.fix}{_other_fix(built_for)}")
+        return _with_pinned(availability, pinned, session_type)
+    return replace(availability, fix=f"{availability.fix}{_other_fix(built_for)}")
 
 
 async def install(
-    found: Found,
+    availability: Availability,
     toolbox: Toolbox,
     session_type: SessionType,
     progress: Log,
     *,
     built_for: str,
-) -> Found:
+) -> Availability:
     """Install the missing programs of a browser; return it with them. Raises ConfigError with the cause and the fix."""
-    match found.origin:
+    match availability.origin:
         case Origin.MACHINE:
-            return found
+            return availability
         case Origin.PINNED | Origin.PINNED_DRIVER:
-            pinned = Pinned(toolbox.cache_dir, by_hand=found.fix, built_for=built_for)
+            pinned = Pinned(
+                toolbox.cache_dir, by_hand=availability.fix, built_for=built_for
+            )
             await pinned.install(toolbox, session_type, progress)
-            return replace(found, to_install="")
+            return replace(availability, to_install="")
         case Origin.SELENIUM_MANAGER:
-            return await _download(found, toolbox, progress)
+            return await _download(availability, toolbox, progress)
         case _:
-            assert_never(found.origin)
+            assert_never(availability.origin)
 
 
-def _with_pinned_driver(found: Found, own: _Own, pinned: Pinned) -> Found:
+def _with_pinned_driver(
+    availability: Availability, own: _Own, pinned: Pinned
+) -> Availability:
     return replace(
-        found,
+        availability,
         chromedriver=pinned.chromedriver,
         missing="",
         about=f"{own.version} with the pinned chromedriver",
@@ -241,11 +245,17 @@ def _with_pinned_driver(found: Found, own: _Own, pinned: Pinned) -> Found:
     )
 
 
-def _with_pinned(found: Found, pinned: Pinned, session_type: SessionType) -> Found:
+def _with_pinned(
+    availability: Availability, pinned: Pinned, session_type: SessionType
+) -> Availability:
     is_appium = session_type is SessionType.APPIUM
-    unused = f"{found.program} is not used: {found.missing}" if found.program else ""
+    unused = (
+        f"{availability.program} is not used: {availability.missing}"
+        if availability.program
+        else ""
+    )
     return replace(
-        found,
+        availability,
         program=pinned.program,
         chromedriver=pinned.chromedriver if is_appium else None,
         missing="",
@@ -257,12 +267,12 @@ def _with_pinned(found: Found, pinned: Pinned, session_type: SessionType) -> Fou
 
 
 async def _managed(
-    found: Found,
+    availability: Availability,
     environ: Mapping[str, str],
     session_type: SessionType,
     pinned: Pinned,
     own: _Own,
-) -> Found:
+) -> Availability:
     """Return what Selenium Manager has downloaded, or will. Raises ConfigError if there is none for this system."""
     if pinned.built_for not in _DOWNLOADABLE:
         raise ConfigError(f"{TITLE} has no browser for {pinned.built_for}")
@@ -271,7 +281,7 @@ async def _managed(
     pair = await manager.installed(environ, own.program)
     if pair is None:
         return replace(
-            found,
+            availability,
             chromedriver=None,
             missing="",
             to_install=f"{wanted_for(own.program)} by {TITLE}",
@@ -279,7 +289,7 @@ async def _managed(
         )
 
     ready = replace(
-        found,
+        availability,
         program=pair.browser,
         chromedriver=pair.chromedriver,
         missing="",
@@ -291,15 +301,17 @@ async def _managed(
     return ready
 
 
-async def _download(found: Found, toolbox: Toolbox, progress: Log) -> Found:
+async def _download(
+    availability: Availability, toolbox: Toolbox, progress: Log
+) -> Availability:
     """Run Selenium Manager, and check what it downloaded."""
     manager = SeleniumManager.of_selenium(toolbox.cache_dir)
-    own = found.program
+    own = availability.program
     pair = await manager.install(toolbox.environ, own, progress)
 
     version = await _check_pair(pair, toolbox.environ)
     return replace(
-        found,
+        availability,
         program=pair.browser,
         chromedriver=pair.chromedriver,
         about=f"{version}, installed by {TITLE}",

@@ -15,13 +15,17 @@ from typing import Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.builds import App
+from pytest_device.service.devices.availability import (
+    Availability,
+    ConnectedDevice,
+    DevicePreference,
+)
 from pytest_device.service.devices.base import (
     AppState,
     Orientation,
     Tools,
     capabilities,
 )
-from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
 from pytest_device.service.devices.tool import (
     BOOT_SECONDS,
     INSTALL_SECONDS,
@@ -49,32 +53,34 @@ _POLL_SECONDS: Final = 0.5
 _ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1"}
 
 
-async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Found:
+async def listed(
+    environ: Mapping[str, str], preference: DevicePreference
+) -> Availability:
     """Find the running devices, or the named one."""
     adb = shutil.which("adb", path=_search_path(environ, "platform-tools"))
     if adb is None:
-        return Found(KIND, missing="adb is not on PATH", fix=_FIX)
+        return Availability(KIND, missing="adb is not on PATH", fix=_FIX)
 
     try:
         devices = parse(await ask([adb, "devices", "-l"], environ=environ))
         if preference.avd:
             return await _named(preference.avd, devices, Path(adb), environ)
     except (ConfigError, ControllerError) as error:
-        return Found(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
+        return Availability(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
 
     if not devices:
-        return Found(
+        return Availability(
             KIND,
             missing="adb devices -l lists no ready device",
             fix="start an emulator",
         )
 
-    return Found(KIND, devices, Path(adb))
+    return Availability(KIND, devices, Path(adb))
 
 
 async def _named(
     avd: str, devices: Sequence[ConnectedDevice], adb: Path, environ: Mapping[str, str]
-) -> Found:
+) -> Availability:
     """Return the emulator of an Android Virtual Device: running, or to be started."""
     running: list[ConnectedDevice] = []
     for device in devices:
@@ -85,11 +91,11 @@ async def _named(
         if printed.partition("\n")[0].strip() == avd:  # the second line is OK
             running.append(device)
     if running:
-        return Found(KIND, running, adb)
+        return Availability(KIND, running, adb)
 
     starter = shutil.which("emulator", path=_search_path(environ, "emulator"))
     if starter is None:
-        return Found(
+        return Availability(
             KIND,
             missing="emulator is neither on PATH nor in ANDROID_HOME",
             fix="install Android's emulator package, or start the emulator yourself",
@@ -99,46 +105,56 @@ async def _named(
     available = printed.split()
     if avd not in available:
         choices = ", ".join(available) or "none"
-        return Found(
+        return Availability(
             KIND,
             missing=f"emulator -list-avds has no {avd!r}: {choices}",
             fix="name one of these, or create it with avdmanager",
         )
 
-    return Found(KIND, program=adb, to_start=avd, starter=Path(starter))
+    return Availability(KIND, program=adb, to_start=avd, starter=Path(starter))
 
 
 async def start(
-    found: Found, environ: Mapping[str, str], guard: Guard, stack: AsyncExitStack
+    availability: Availability,
+    environ: Mapping[str, str],
+    guard: Guard,
+    stack: AsyncExitStack,
 ) -> None:
     """Start the named emulator and wait until it has booted; ``stack`` stops it, or else the guard.
 
     Raises ControllerError if it exits or does not boot in time.
     """
-    listed_devices = await Tool(found.tool, (), environ).ask("devices")
+    listed_devices = await Tool(availability.tool, (), environ).ask("devices")
     free_ports = [port for port in _PORTS if f"emulator-{port}" not in listed_devices]
-    if not free_ports or found.starter is None:
+    if not free_ports or availability.starter is None:
         raise ControllerError(
-            f"the emulator {found.to_start} cannot be started: adb has no free port"
+            f"the emulator {availability.to_start} cannot be started: adb has no free port"
         )
 
     port = free_ports[0]
-    command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
-    tool = Tool(found.tool, ("-s", f"emulator-{port}"), environ)
+    command = [
+        str(availability.starter),
+        "-avd",
+        availability.to_start,
+        "-port",
+        str(port),
+        *_FLAGS,
+    ]
+    tool = Tool(availability.tool, ("-s", f"emulator-{port}"), environ)
     # The guard removes it.
     directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))
 
     try:
         process = await guard.start(command, directory=directory, environ=environ)
         program = Program.reading(
-            f"emulator -avd {found.to_start}", process, OutputTail()
+            f"emulator -avd {availability.to_start}", process, OutputTail()
         )
         await program.ready(lambda: _booted(tool), BOOT_SECONDS)
     except BaseException as error:
         await finish_despite_cancellation(asyncio.to_thread(remove, [directory]))
         if isinstance(error, OSError):
             raise ControllerError(
-                f"{found.starter} cannot be run: {error.strerror}"
+                f"{availability.starter} cannot be run: {error.strerror}"
             ) from error
 
         raise
@@ -183,16 +199,21 @@ class Emulator(Borrowed):
     platform = Platform.ANDROID
 
     def __init__(
-        self, serial: str, found: Found, *, environ: Mapping[str, str], log: Log
+        self,
+        serial: str,
+        availability: Availability,
+        *,
+        environ: Mapping[str, str],
+        log: Log,
     ) -> None:
         super().__init__(
             serial,
             Tools(
                 capabilities(self.platform, serial),
-                found.appium_home,
+                availability.appium_home,
                 environ={"ANDROID_SERIAL": serial},
             ),
-            tool=Tool(found.tool, ("-s", serial), environ),
+            tool=Tool(availability.tool, ("-s", serial), environ),
             alive=("get-state",),
             gone=f"adb no longer reaches {serial}",
             log=log,

@@ -29,20 +29,20 @@ from pytest_device.service.devices import (
     profiles,
     simulator,
 )
+from pytest_device.service.devices.availability import (
+    FORCED,
+    Availability,
+    Choice,
+    DevicePreference,
+    choose,
+    usable,
+    with_driver,
+)
 from pytest_device.service.devices.base import (
     BusyError,
     Device,
     Expect,
     RequestError,
-)
-from pytest_device.service.devices.found import (
-    FORCED,
-    Choice,
-    DevicePreference,
-    Found,
-    choose,
-    usable,
-    with_driver,
 )
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.logs import Log
@@ -82,32 +82,32 @@ class Kind:
     name: str
     platforms: Collection[Platform]
     types: Collection[SessionType]
-    find: Callable[[Machine, SessionType], Awaitable[Found]]
+    find: Callable[[Machine, SessionType], Awaitable[Availability]]
 
 
 def _real(
-    listed: Callable[[Mapping[str, str], DevicePreference], Awaitable[Found]],
+    listed: Callable[[Mapping[str, str], DevicePreference], Awaitable[Availability]],
     platform: Platform,
     package: str,
-) -> Callable[[Machine, SessionType], Awaitable[Found]]:
+) -> Callable[[Machine, SessionType], Awaitable[Availability]]:
     """Return a function that finds real devices; for Appium, it requires the user's driver in ``package``."""
 
-    async def find(machine: Machine, session_type: SessionType) -> Found:
-        found = await listed(machine.for_tools, machine.preference)
+    async def find(machine: Machine, session_type: SessionType) -> Availability:
+        availability = await listed(machine.for_tools, machine.preference)
         if machine.preference.device_of(platform):
-            found = replace(found, is_named=True)
+            availability = replace(availability, is_named=True)
 
         # Other controllers bring their own drivers.
         if session_type is not SessionType.APPIUM:
-            return found
+            return availability
 
         appium_home = machine.environ.get("APPIUM_HOME") or machine.home / ".appium"
-        return with_driver(found, Path(appium_home), package)
+        return with_driver(availability, Path(appium_home), package)
 
     return find
 
 
-async def _chromium(machine: Machine, session_type: SessionType) -> Found:
+async def _chromium(machine: Machine, session_type: SessionType) -> Availability:
     return await browsers.find(
         machine.environ,
         session_type,
@@ -117,8 +117,8 @@ async def _chromium(machine: Machine, session_type: SessionType) -> Found:
     )
 
 
-async def _fake(_machine: Machine, _session_type: SessionType) -> Found:
-    return Found(fake.KIND)
+async def _fake(_machine: Machine, _session_type: SessionType) -> Availability:
+    return Availability(fake.KIND)
 
 
 _ALL_TYPES: Final = tuple(SessionType)
@@ -141,11 +141,11 @@ KINDS: Final = (
 """The kinds of devices, in order of preference."""
 
 
-async def availability(
+async def all_available(
     platform: Platform, session_type: SessionType, machine: Machine
-) -> Sequence[Found]:
-    """Return this machine's devices for a session type, by kind, in order of preference."""
-    availabilities: list[Found] = []
+) -> Sequence[Availability]:
+    """Return what is available on this machine for a session type, by kind, in order of preference."""
+    availabilities: list[Availability] = []
     for kind in KINDS:
         if platform not in kind.platforms or session_type not in kind.types:
             continue
@@ -195,13 +195,13 @@ class Devices:
         self._log = log
         self._taken: set[str] = set()
 
-    async def choose(self, request: Mapping[str, Any], progress: Log) -> Found:
+    async def choose(self, request: Mapping[str, Any], progress: Log) -> Availability:
         """Return the device for a request, which starts if necessary; raises ConfigError if there is none."""
         try:
-            _, found = await self._find_running(request, progress)
+            _, availability = await self._find_running(request, progress)
         except ControllerError as error:
             raise ConfigError(str(error)) from error
-        return found
+        return availability
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no usable device for a request, None if it has one or can install or start it.
@@ -217,25 +217,29 @@ class Devices:
             return str(error)
         return None
 
-    async def _find(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
+    async def _find(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Availability], Availability]:
         platform = Platform(request["platform"])
         session_type = _type(request)
-        availabilities = await availability(platform, session_type, self._machine)
-        found = usable(availabilities, platform, request.get("deviceIdentifier"))
+        availabilities = await all_available(platform, session_type, self._machine)
+        availability = usable(availabilities, platform, request.get("deviceIdentifier"))
 
         if self._isolation.required:
-            reason = await self._exposure(found, session_type)
+            reason = await self._exposure(availability, session_type)
             if reason:
                 raise RequestError(required(reason))
 
-        return availabilities, found
+        return availabilities, availability
 
-    async def _exposure(self, found: Found, session_type: SessionType) -> str:
+    async def _exposure(
+        self, availability: Availability, session_type: SessionType
+    ) -> str:
         """Return how other users of this machine could reach programs of a session, "" if they cannot.
 
         Only the controllers of a browser start programs that listen on ports. The fake device listens on none.
         """
-        match found.kind:
+        match availability.kind:
             case fake.KIND:
                 return ""
             case chromium.KIND if session_type is SessionType.WEB_PREVIEW_ONLY:
@@ -243,10 +247,10 @@ class Devices:
             case chromium.KIND:
                 return await self._isolation.refusal(self._machine.environ)
             case _:
-                return f"the tools of the {found.kind} listen on ports without access control"
+                return f"the tools of the {availability.kind} listen on ports without access control"
 
     def _choice(
-        self, availabilities: Sequence[Found], request: Mapping[str, Any]
+        self, availabilities: Sequence[Availability], request: Mapping[str, Any]
     ) -> Choice:
         return choose(
             availabilities,
@@ -257,16 +261,22 @@ class Devices:
 
     async def _find_running(
         self, request: Mapping[str, Any], note: Log
-    ) -> tuple[Sequence[Found], Found]:
+    ) -> tuple[Sequence[Availability], Availability]:
         """Find the devices for a request, after starting the one that the user named."""
         async with self._starting:
-            availabilities, found = await self._find(request)
-            if not found.to_start:
-                return availabilities, found
+            availabilities, availability = await self._find(request)
+            if not availability.to_start:
+                return availabilities, availability
 
-            note(f"starting {found.kind} {found.to_start}")
-            start = emulator.start if found.kind == emulator.KIND else simulator.start
-            await start(found, self._machine.for_tools, self._guard, self._started)
+            note(f"starting {availability.kind} {availability.to_start}")
+            start = (
+                emulator.start
+                if availability.kind == emulator.KIND
+                else simulator.start
+            )
+            await start(
+                availability, self._machine.for_tools, self._guard, self._started
+            )
             return await self._find(request)
 
     async def close(self) -> None:
@@ -275,7 +285,7 @@ class Devices:
 
     async def _choose_free(
         self, request: Mapping[str, Any], note: Log
-    ) -> tuple[Sequence[Found], Choice]:
+    ) -> tuple[Sequence[Availability], Choice]:
         """Choose the device once it is free: a session that has ended may still be restoring it."""
         until = time.monotonic() + self._handover_seconds
         while True:
@@ -288,14 +298,14 @@ class Devices:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def install(
-        self, found: Found, request: Mapping[str, Any], progress: Log
-    ) -> Found:
+        self, availability: Availability, request: Mapping[str, Any], progress: Log
+    ) -> Availability:
         """Return a chosen device with its programs installed; raises ConfigError if one cannot be installed."""
-        if not found.to_install or self._toolbox is None:
-            return found
+        if not availability.to_install or self._toolbox is None:
+            return availability
 
         return await browsers.install(
-            found,
+            availability,
             self._toolbox,
             _type(request),
             progress,
@@ -327,9 +337,9 @@ class Devices:
         note = log or self._log
         availabilities, choice = await self._choose_free(request, note)
         async with self._reserved(choice):
-            installed = await self.install(choice.found, request, note)
+            installed = await self.install(choice.availability, request, note)
             opened = self._opened(
-                replace(choice, found=installed),
+                replace(choice, availability=installed),
                 Platform(request["platform"]),
                 request.get("deviceIdentifier"),
                 directory,
@@ -340,7 +350,7 @@ class Devices:
                 kind = device.kind
                 if kind == chromium.KIND:
                     kind = f"{kind}: {_described(installed)}"
-                others = _unusable_kinds(availabilities, choice.found)
+                others = _unusable_kinds(availabilities, choice.availability)
                 note(f"device: {device.name} ({kind}){others}")
                 yield device
 
@@ -365,21 +375,21 @@ class Devices:
         note: Log,
         expect: Expect | None,
     ) -> AbstractAsyncContextManager[Device]:
-        found = choice.found
+        availability = choice.availability
         if choice.device:
-            return self._borrowed(choice.device.udid, found, directory)
-        if found.kind == fake.KIND:
+            return self._borrowed(choice.device.udid, availability, directory)
+        if availability.kind == fake.KIND:
             return nullcontext(fake.Fake(platform, identifier))
-        if found.kind != chromium.KIND:
+        if availability.kind != chromium.KIND:
             raise ControllerError(
-                f"the {found.kind} {found.to_start} has booted, but is not listed as running"
+                f"the {availability.kind} {availability.to_start} has booted, but is not listed as running"
             )
 
         names_kind = plain(identifier or "") == chromium.KIND
         profile = profiles.find_profile(platform, None if names_kind else identifier)
         return chromium.booted(
             profile,
-            programs=(found.tool, found.chromedriver),
+            programs=(availability.tool, availability.chromedriver),
             directory=directory,
             environ=self._machine.environ,
             guard=self._guard,
@@ -388,25 +398,27 @@ class Devices:
         )
 
     def _borrowed(
-        self, udid: str, found: Found, directory: Path
+        self, udid: str, availability: Availability, directory: Path
     ) -> AbstractAsyncContextManager[Device]:
         environ = self._machine.for_tools
-        if found.kind == emulator.KIND:
-            return emulator.Emulator(udid, found, environ=environ, log=self._log)
+        if availability.kind == emulator.KIND:
+            return emulator.Emulator(udid, availability, environ=environ, log=self._log)
         return simulator.Simulator(
-            udid, found, environ=environ, directory=directory, log=self._log
+            udid, availability, environ=environ, directory=directory, log=self._log
         )
 
 
-def _unusable_kinds(availabilities: Sequence[Found], used: Found) -> str:
+def _unusable_kinds(availabilities: Sequence[Availability], used: Availability) -> str:
     """Return why the kinds before the used one, which would be preferred, were not usable."""
     preferred = availabilities[: availabilities.index(used)]
     return "".join(
-        f"; no {found.kind}: {found.missing}" for found in preferred if found.missing
+        f"; no {availability.kind}: {availability.missing}"
+        for availability in preferred
+        if availability.missing
     )
 
 
-def _described(browser: Found) -> str:
+def _described(browser: Availability) -> str:
     if browser.about:
         return f"{browser.program}, {browser.about}"
     return str(browser.program)

@@ -11,13 +11,17 @@ from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.builds import App
+from pytest_device.service.devices.availability import (
+    Availability,
+    ConnectedDevice,
+    DevicePreference,
+)
 from pytest_device.service.devices.base import (
     AppState,
     Orientation,
     Tools,
     capabilities,
 )
-from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.devices.tool import (
     BOOT_SECONDS,
@@ -41,11 +45,13 @@ FIRST_BUILD_MS: Final = 480_000
 _CANNOT: Final = "simctl has no command for it; the session's controller may support it"
 
 
-async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Found:
+async def listed(
+    environ: Mapping[str, str], preference: DevicePreference
+) -> Availability:
     """Find the booted simulators, or the named one."""
     xcrun = shutil.which("xcrun", path=environ.get("PATH", ""))
     if xcrun is None:
-        return Found(KIND, missing="xcrun is not on PATH", fix=_FIX)
+        return Availability(KIND, missing="xcrun is not on PATH", fix=_FIX)
 
     query = _ALL if preference.simulator else _LIST
     command = f"xcrun {' '.join(query)}"
@@ -59,16 +65,16 @@ async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Fo
                 preference.simulator, parse(printed, booted=False), devices, Path(xcrun)
             )
     except (ConfigError, ValueError, KeyError) as error:
-        return Found(KIND, missing=f"{command}: {error}", fix=_FIX)
+        return Availability(KIND, missing=f"{command}: {error}", fix=_FIX)
 
     if not devices:
-        return Found(
+        return Availability(
             KIND,
             missing=f"{command} lists no booted simulator",
             fix="xcrun simctl boot 'iPhone 16'",
         )
 
-    return Found(KIND, devices, Path(xcrun))
+    return Availability(KIND, devices, Path(xcrun))
 
 
 def _named(
@@ -76,11 +82,11 @@ def _named(
     available: Sequence[ConnectedDevice],
     booted: Sequence[ConnectedDevice],
     xcrun: Path,
-) -> Found:
+) -> Availability:
     """Return the simulator with this name, booted or to be started; of several, the one with the newest system."""
     matching = [simulator for simulator in available if plain(name) in simulator.names]
     if not matching:
-        return Found(
+        return Availability(
             KIND,
             missing=f"xcrun {' '.join(_ALL)} has no {name!r}",
             fix="name one that it lists, or create it: xcrun simctl create",
@@ -89,18 +95,23 @@ def _named(
     # simctl lists the systems from the oldest to the newest.
     matching_booted = [simulator for simulator in matching if simulator in booted]
     if matching_booted:
-        return Found(KIND, [matching_booted[-1]], xcrun)
-    return Found(KIND, program=xcrun, to_start=matching[-1].udid)
+        return Availability(KIND, [matching_booted[-1]], xcrun)
+    return Availability(KIND, program=xcrun, to_start=matching[-1].udid)
 
 
 async def start(
-    found: Found, environ: Mapping[str, str], _guard: Guard, stack: AsyncExitStack
+    availability: Availability,
+    environ: Mapping[str, str],
+    _guard: Guard,
+    stack: AsyncExitStack,
 ) -> None:
     """Start the named simulator and wait until it has booted; ``stack`` stops it. Raises ControllerError."""
-    tool = Tool(found.tool, ("simctl",), environ)
-    stack.push_async_callback(tool.succeeds, "shutdown", found.to_start)
+    tool = Tool(availability.tool, ("simctl",), environ)
+    stack.push_async_callback(tool.succeeds, "shutdown", availability.to_start)
     # Boots it, too.
-    await tool.ask("bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS)
+    await tool.ask(
+        "bootstatus", availability.to_start, "-b", limit_seconds=BOOT_SECONDS
+    )
 
 
 def parse(printed: str, *, booted: bool = True) -> Sequence[ConnectedDevice]:
@@ -124,7 +135,7 @@ class Simulator(Borrowed):
     def __init__(
         self,
         udid: str,
-        found: Found,
+        availability: Availability,
         *,
         environ: Mapping[str, str],
         directory: Path,
@@ -134,9 +145,9 @@ class Simulator(Borrowed):
             udid,
             Tools(
                 {**capabilities(self.platform, udid), **_first_build_timeout(environ)},
-                found.appium_home,
+                availability.appium_home,
             ),
-            tool=Tool(found.tool, (), environ),
+            tool=Tool(availability.tool, (), environ),
             alive=("simctl", "spawn", udid, "launchctl", "version"),
             gone=f"the simulator {udid} was shut down",
             log=log,

@@ -90,7 +90,10 @@ class ProgramsRunner:
 
         projects = [LAUNCHERS[kind].project for kind in types if kind in LAUNCHERS]
         await _side_by_side(
-            *(devices.install(found, request, progress) for found, request in chosen),
+            *(
+                devices.install(availability, request, progress)
+                for availability, request in chosen
+            ),
             *(self._shared.toolbox.get(project, progress) for project in projects),
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pytest_device.service.devices.found import DevicePreference
+from pytest_device.service.devices.availability import DevicePreference
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log

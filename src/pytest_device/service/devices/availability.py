@@ -1,4 +1,4 @@
-"""The devices found on this machine, and the choice of a session's device from them."""
+"""Which devices are available on this machine, and the choice of a session's device from them."""
 
 import json
 import re
@@ -69,8 +69,8 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The devices of one kind on this machine.
+class Availability:
+    """Whether devices of one kind are available on this machine, and which.
 
     Attributes:
         kind: The name of the kind.
@@ -111,10 +111,13 @@ class Found:
             raise RuntimeError(
                 f"devices of the kind {self.kind} have no program that controls them"
             )
+
         return self.program
 
 
-def with_driver(found: Found, appium_home: Path, package: str) -> Found:
+def with_driver(
+    availability: Availability, appium_home: Path, package: str
+) -> Availability:
     """Require the user's Appium driver in ``package``, in a version for the local service's Appium."""
     name = package.removeprefix("appium-").removesuffix("-driver")
     try:
@@ -122,7 +125,7 @@ def with_driver(found: Found, appium_home: Path, package: str) -> Found:
         driver: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return _lacking(
-            found,
+            availability,
             f"{package} is not installed in {appium_home}",
             f"appium driver install {name}",
         )
@@ -131,20 +134,21 @@ def with_driver(found: Found, appium_home: Path, package: str) -> Found:
     if majors:
         version = driver.get("version", "")
         return _lacking(
-            found,
+            availability,
             f"{package} {version} in {appium_home} is for Appium {majors}, "
             f"the local service runs {APPIUM.version}",
             f"appium driver update {name} --unsafe",
         )
 
-    return replace(found, appium_home=appium_home)
+    return replace(availability, appium_home=appium_home)
 
 
-def _lacking(found: Found, missing: str, fix: str) -> Found:
+def _lacking(availability: Availability, missing: str, fix: str) -> Availability:
     """Return devices with one more reason why none is usable; the fix for the first reason comes first."""
-    if found.missing:
-        missing = f"{found.missing}; {missing}"
-    return replace(found, missing=missing, fix=found.fix or fix)
+    if availability.missing:
+        missing = f"{availability.missing}; {missing}"
+
+    return replace(availability, missing=missing, fix=availability.fix or fix)
 
 
 def _other_majors(driver: dict[str, Any]) -> str:
@@ -153,34 +157,43 @@ def _other_majors(driver: dict[str, Any]) -> str:
     majors = re.findall(r"(?:^|\|\|)\s*[\^~v=]?\s*(\d+)", supported)
     if APPIUM.version.partition(".")[0] in majors:
         return ""
+
     return " or ".join(majors)
 
 
 def usable(
-    availabilities: Sequence[Found], platform: Platform, identifier: str | None
-) -> Found:
+    availabilities: Sequence[Availability], platform: Platform, identifier: str | None
+) -> Availability:
     """Return the first kind with a usable device. Raises ControllerError if there is none."""
     requested = plain(identifier) if identifier else None
     if requested in FORCED:
-        matching = [found for found in availabilities if found.kind == requested]
+        matching = [
+            availability
+            for availability in availabilities
+            if availability.kind == requested
+        ]
     else:
         # The fake device cannot run an app: only requests that name it get it.
-        matching = [found for found in availabilities if found.kind != fake.KIND]
+        matching = [
+            availability
+            for availability in availabilities
+            if availability.kind != fake.KIND
+        ]
 
     candidates = without_fallback(matching)
-    for found in candidates:
-        if not found.missing:
-            return found
+    for availability in candidates:
+        if not availability.missing:
+            return availability
 
     raise _no_device(candidates, platform, requested)
 
 
-def without_fallback(availabilities: Sequence[Found]) -> Sequence[Found]:
+def without_fallback(availabilities: Sequence[Availability]) -> Sequence[Availability]:
     """Return the kind whose device the user named, all if there is none.
 
     With a browser instead, a run would pass without the device that it is about.
     """
-    named = [found for found in availabilities if found.is_named]
+    named = [availability for availability in availabilities if availability.is_named]
     return named or availabilities
 
 
@@ -188,12 +201,12 @@ def without_fallback(availabilities: Sequence[Found]) -> Sequence[Found]:
 class Choice:
     """The device of a session: its kind, and the device if the kind has several."""
 
-    found: Found
+    availability: Availability
     device: ConnectedDevice | None = None
 
 
 def choose(
-    availabilities: Sequence[Found],
+    availabilities: Sequence[Availability],
     platform: Platform,
     identifier: str | None,
     taken: Collection[str],
@@ -213,10 +226,13 @@ def choose(
         BusyError: Every matching device is in use.
         ControllerError: This machine has no usable device.
     """
-    found = usable(availabilities, platform, identifier)
-    if not found.devices:
-        return Choice(found)
-    return Choice(found, _free_device(found.devices, platform, identifier, taken))
+    availability = usable(availabilities, platform, identifier)
+    if not availability.devices:
+        return Choice(availability)
+
+    return Choice(
+        availability, _free_device(availability.devices, platform, identifier, taken)
+    )
 
 
 def _free_device(
@@ -249,20 +265,24 @@ def _free_device(
 
 
 def _no_device(
-    availabilities: Sequence[Found], platform: Platform, requested: str | None
+    availabilities: Sequence[Availability], platform: Platform, requested: str | None
 ) -> ControllerError:
     if not availabilities and requested == chromium.KIND:
         return ControllerError(
             f"deviceIdentifier {requested!r}: this service uses real devices only"
         )
+
     if not availabilities:  # the fake device was requested, for another session type
         return ControllerError(
             f"deviceIdentifier {requested!r}: that device is for appium sessions only"
         )
 
-    reasons = "; ".join(f"{found.kind}: {found.missing}" for found in availabilities)
+    reasons = "; ".join(
+        f"{availability.kind}: {availability.missing}"
+        for availability in availabilities
+    )
     # The fix for the last kind, which is the browser unless the user excluded it: it can stand in for any phone.
-    fixes = [found.fix for found in availabilities if found.fix]
+    fixes = [availability.fix for availability in availabilities if availability.fix]
     return ControllerError(
         f"this machine has no {platform} device for the session ({reasons}): {fixes[-1]}"
     )
