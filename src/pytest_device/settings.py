@@ -113,7 +113,7 @@ class Settings(Options):
         return None if idle < IDLE_MIN_MINUTES else idle
 
     @property
-    def most_devices(self) -> float:
+    def max_devices(self) -> float:
         """Return the maximum number of devices that the tests can have at once."""
         if self.attach:
             return 1

@@ -52,11 +52,11 @@ class Model:
     def free_for(self, claim: Waiting) -> list[int]:
         """Return the slots that it gets now, empty if it must wait."""
         before = [
-            other.claim.most
+            other.claim.limit
             for other in self.queue
             if claim.order is None or (other.order or (0, 0)) < claim.order
         ]
-        usable = range(max(before, default=0), claim.claim.most)
+        usable = range(max(before, default=0), claim.claim.limit)
         free = [number for number in usable if number not in self.taken]
         return free[: claim.claim.count] if len(free) >= claim.claim.count else []
 

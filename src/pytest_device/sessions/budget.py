@@ -66,8 +66,8 @@ class Budget:
             case Ready(boot_seconds=boot):
                 if session_id in self._uses:
                     self._uses[session_id].boot_seconds = boot or 0.0
-            case Stopped(running_seconds=seconds, max_running_seconds=most):
-                self._end(session_id, most if seconds is None else seconds)
+            case Stopped(running_seconds=seconds, max_running_seconds=maximum):
+                self._end(session_id, maximum if seconds is None else seconds)
             case KeptWarm(used_seconds=seconds):
                 self._end(session_id, seconds)
             case Gone() | Kept():

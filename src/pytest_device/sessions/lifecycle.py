@@ -358,9 +358,9 @@ class CapacityBackoff:
                 interval * 2 ** min(self.refusals, _MAX_DOUBLINGS)
             ) * self._policy.spread(_SPREAD)
 
-        least = min(interval, _MIN_SECONDS)
+        shortest = min(interval, _MIN_SECONDS)
         # Never earlier than the service asked.
         later = self._policy.spread(self._policy.jitter) + self._policy.jitter
         return min(
-            max(refusal.retry_after_seconds, least) * later, MAX_RETRY_AFTER_SECONDS
+            max(refusal.retry_after_seconds, shortest) * later, MAX_RETRY_AFTER_SECONDS
         )

@@ -347,7 +347,7 @@ class Pool:
         if slots is None or not missing:
             return [None] * missing
 
-        self._check(missing, slots.most)
+        self._check(missing, slots.limit)
 
         while (free := slots.try_acquire(missing)) is None:
             if not self._roster.release_idle_session():
@@ -363,15 +363,15 @@ class Pool:
 
         return list(free)
 
-    def _check(self, missing: int, most: int) -> None:
+    def _check(self, missing: int, limit: int) -> None:
         in_use = sum(
             session.assignment.holder is Holder.TEST and not session.requirement.attach
             for session in self._roster.sessions
         )
-        if in_use + missing > most:
+        if in_use + missing > limit:
             raise ConfigError(
                 f"{in_use + missing} sessions are needed at once, "
-                f"but {Options.max_sessions.flag} allows {most}: increase it"
+                f"but {Options.max_sessions.flag} allows {limit}: increase it"
             )
 
     def _give_up(

@@ -148,7 +148,7 @@ def _schedule(
     grouping = Grouping()
     plan = grouping.plan(tests, may_order=settings.reorder)
     nodeids = [test.nodeid for test in tests]
-    limits = Limits(width, settings.most_devices, settings.prefetch)
+    limits = Limits(width, settings.max_devices, settings.prefetch)
     dispatcher = plan.dispatcher(nodeids, history, plan.boots(history), limits)
     steps = simulated(dispatcher, width)
     lasting = dispatcher.estimates.boots()
@@ -180,12 +180,12 @@ def _lines(
     plan = schedule.plan
     steps = schedule.steps
     sessions = schedule.sessions
-    most_at_once = at_once(sessions_of(steps, plan, schedule.lasting))
+    max_at_once = at_once(sessions_of(steps, plan, schedule.lasting))
     yield from _devices(schedule.requirements, plan, sessions)
     takes = max((step.ends for step in steps), default=0.0)
     minutes = schedule.minutes
     yield (
-        f"{counted(len(sessions), 'boot')}, at most {most_at_once} at once; about {duration(takes)} in total, "
+        f"{counted(len(sessions), 'boot')}, at most {max_at_once} at once; about {duration(takes)} in total, "
         f"{minutes:.1f} device minutes including boots; nothing was sent"
     )
 

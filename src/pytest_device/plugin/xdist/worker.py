@@ -139,7 +139,7 @@ class WorkerLookahead:
         self._requirements = requirements
         self.history = history
         self._prefetch = settings.prefetch
-        self._is_limited = settings.most_devices < inf
+        self._is_limited = settings.max_devices < inf
         self._channel = channel  # closed when no reference is left
         self._lock = Lock()
         self._pending: list[int] | None = None

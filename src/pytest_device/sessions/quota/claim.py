@@ -31,9 +31,9 @@ class Blocker(NamedTuple):
 class Claim(ABC):
     """The slots that one call requests. Each of its steps is atomic across all processes."""
 
-    def __init__(self, count: int, most: int, holder: str) -> None:
+    def __init__(self, count: int, limit: int, holder: str) -> None:
         self.count = count
-        self.most = most
+        self.limit = limit
         self.holder = holder
         self.urgency = NOT_QUEUED
         self.is_behind = False
@@ -80,6 +80,6 @@ class Claim(ABC):
 class Store(Protocol):
     """The place where slots are kept, shared by all processes."""
 
-    def claim(self, count: int, most: int, holder: str) -> Claim:
-        """Return a claim on ``count`` of the first ``most`` slots, with no slot taken yet."""
+    def claim(self, count: int, limit: int, holder: str) -> Claim:
+        """Return a claim on ``count`` of the first ``limit`` slots, with no slot taken yet."""
         ...

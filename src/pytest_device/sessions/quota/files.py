@@ -55,9 +55,9 @@ class FileStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def claim(self, count: int, most: int, holder: str) -> "FileClaim":
+    def claim(self, count: int, limit: int, holder: str) -> "FileClaim":
         return FileClaim(
-            self._directory, count, most, f"{holder} (process {os.getpid()})"
+            self._directory, count, limit, f"{holder} (process {os.getpid()})"
         )
 
 
@@ -123,10 +123,10 @@ class _Ticket(NamedTuple):
 
     urgency: int
     number: int
-    most: int
+    limit: int
 
     def path_in(self, directory: Path) -> Path:
-        return directory / f"ticket-{self.urgency}-{self.number}-{self.most}.lock"
+        return directory / f"ticket-{self.urgency}-{self.number}-{self.limit}.lock"
 
     def lock_in(self, directory: Path) -> _Lock:
         path = self.path_in(directory)
@@ -136,8 +136,8 @@ class _Ticket(NamedTuple):
 class FileClaim(Claim):
     """A claim on slots in a directory. It acts only in its turn, which one process has at a time."""
 
-    def __init__(self, directory: Path, count: int, most: int, holder: str) -> None:
-        super().__init__(count, most, holder)
+    def __init__(self, directory: Path, count: int, limit: int, holder: str) -> None:
+        super().__init__(count, limit, holder)
         self._directory = directory
         self._turn = _Lock(directory / "turn.lock")
         self._slots: list[FileSlot] = []
@@ -225,8 +225,8 @@ class FileClaim(Claim):
     def _try_acquire(self) -> bool:
         first = 0
         for ticket in self._ahead():
-            first = max(first, ticket.most)
-            if self.most - first < self.count:
+            first = max(first, ticket.limit)
+            if self.limit - first < self.count:
                 break  # the other tickets need no check
 
         self.is_behind = first > 0
@@ -250,7 +250,7 @@ class FileClaim(Claim):
     def _lock_slots(self, first: int) -> None:
         """Lock as many slots as it needs, or as there are, from the first one that it may use."""
         self._in_use = []
-        for number in range(first, self.most):
+        for number in range(first, self.limit):
             if len(self._slots) == self.count:
                 return
 
@@ -270,14 +270,14 @@ class FileClaim(Claim):
         number = 1 + max(
             (ticket.number for ticket in self._tickets_of_all()), default=0
         )
-        self._ticket = _Ticket(self.urgency, number, self.most)
+        self._ticket = _Ticket(self.urgency, number, self.limit)
         self._places.append(self._ticket.lock_in(self._directory))
         self._places[-1].try_lock()
         _release(self._places[:-1])
 
     def _blocked_by(self) -> Blocker:
         ahead = sum(1 for _ in self._ahead())
-        slots = [FileSlot(self._directory, number) for number in range(self.most)]
+        slots = [FileSlot(self._directory, number) for number in range(self.limit)]
         return Blocker(
             [slot.holder() for slot in slots if not self._was_free(slot)], ahead
         )
@@ -309,7 +309,7 @@ class FileClaim(Claim):
         return [
             ticket
             for ticket in tickets
-            if ticket < own and self.most - ticket.most < self.count
+            if ticket < own and self.limit - ticket.limit < self.count
         ]
 
     def _tickets_of_all(self) -> Iterator[_Ticket]:

@@ -213,12 +213,14 @@ class RedisStore:
         """The server's clock at its last reply, in milliseconds, and this machine's."""
         self._noted = set[str]()
 
-    def claim(self, count: int, most: int, holder: str) -> "RedisClaim":
+    def claim(self, count: int, limit: int, holder: str) -> "RedisClaim":
         return RedisClaim(
-            self, count, most, f"{holder} (process {os.getpid()} on {node()})"
+            self, count, limit, f"{holder} (process {os.getpid()} on {node()})"
         )
 
-    def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Look:
+    def look(
+        self, claim: str, count: int, limit: int, words: str, urgency: str
+    ) -> Look:
         """Ask for slots. Raises RedisError."""
         expected = self._expected_time()
         look = self._run(
@@ -226,7 +228,7 @@ class RedisStore:
             lambda reply: Look(*reply),
             claim,
             count,
-            min(most, _HIGHEST_LIMIT),
+            min(limit, _HIGHEST_LIMIT),
             words,
             urgency,
             self._slot_milliseconds,
@@ -310,11 +312,11 @@ class RedisStore:
         finally:
             pool.release(connection)
 
-    def waited(self, claim: str, most: int) -> Blocker:
-        """Return who holds the first ``most`` slots, and how many claims are before this one. Raises RedisError."""
+    def waited(self, claim: str, limit: int) -> Blocker:
+        """Return who holds the first ``limit`` slots, and how many claims are before this one. Raises RedisError."""
         ahead, holders = self._run(self._waited, _parse_waited, claim)
         return Blocker(
-            [text for number, text in sorted(holders.items()) if number < most], ahead
+            [text for number, text in sorted(holders.items()) if number < limit], ahead
         )
 
     @property
@@ -532,8 +534,8 @@ class SlotRenewer:
 class RedisClaim(Claim):
     """A claim on slots of a Redis server, under a unique name."""
 
-    def __init__(self, store: RedisStore, count: int, most: int, holder: str) -> None:
-        super().__init__(count, most, holder)
+    def __init__(self, store: RedisStore, count: int, limit: int, holder: str) -> None:
+        super().__init__(count, limit, holder)
         self._store = store
         self.name = secrets.token_hex(8)
         self._slots: list[RedisSlot] = []
@@ -562,7 +564,7 @@ class RedisClaim(Claim):
             if self._stays():
                 return False
             look = self._store.look(
-                self.name, self.count, self.most, self.holder, urgency
+                self.name, self.count, self.limit, self.holder, urgency
             )
         except RedisError as error:
             self._explain(error)
@@ -641,7 +643,7 @@ class RedisClaim(Claim):
     def blocked_by(self) -> Blocker:
         if not self._reason:
             try:
-                return self._store.waited(self.name, self.most)
+                return self._store.waited(self.name, self.limit)
             except RedisError as error:
                 self._explain(error)
 

@@ -78,13 +78,13 @@ end
 
 -- Slots
 
-local function room(first, most) return most - first - call('ZCOUNT', TAKEN, first, most - 1) end
+local function room(first, limit) return limit - first - call('ZCOUNT', TAKEN, first, limit - 1) end
 
--- Return the lowest free numbers from first to most - 1, of which there must be enough, each by bisection.
-local function lowest_free(first, most, count)
+-- Return the lowest free numbers from first to limit - 1, of which there must be enough, each by bisection.
+local function lowest_free(first, limit, count)
   local free = {}
   for index = 1, count do
-    local low, high = first, most - 1
+    local low, high = first, limit - 1
     while low < high do
       local middle = math.floor((low + high) / 2)
       if call('ZCOUNT', TAKEN, first, middle) == middle - first + 1 then low = middle + 1 else high = middle end
@@ -156,14 +156,14 @@ local function wake()
   if tonumber(call('HGET', SERVER, 'settled') or 0) > now then return end
   local first = 0
   for _, ticket in ipairs(first_tickets()) do
-    local most, count, claim = parse(ticket)
-    if most > first then
+    local limit, count, claim = parse(ticket)
+    if limit > first then
       local list = wake_list(claim)
-      if room(first, most) >= count and call('LLEN', list) == 0 then
+      if room(first, limit) >= count and call('LLEN', list) == 0 then
         call('RPUSH', list, 1)
         call('PEXPIRE', list, 60000)
       end
-      first = most
+      first = limit
     end
   end
 end
@@ -186,7 +186,7 @@ LOOK: Final = (
 -- Take all or none; else take or renew a ticket if an urgency is given. Return whether it took them, their numbers, the
 -- first slot that it may use, whether it is the first claim of its limit, milliseconds until slots are given and until
 -- the next look, the time, and the number of slots of an older version.
-local claim, count, most, words, urgency = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local claim, count, limit, words, urgency = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local lasts, settles, expected = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 call('HSET', SERVER, 'asked', now)  -- the first write: fails if the memory is full, before anything has changed
 follow_clock(expected, lasts, settles)
@@ -203,7 +203,7 @@ local own = call('HGET', TICKETS, claim)
 if urgency ~= '' then
   if not own or string.sub(own, 11, 11) ~= urgency then
     leave(claim)
-    own = string.format('%010d%s%016d %d %s', most, urgency, call('HINCRBY', SERVER, 'number', 1), count, claim)
+    own = string.format('%010d%s%016d %d %s', limit, urgency, call('HINCRBY', SERVER, 'number', 1), count, claim)
     call('ZADD', QUEUE, 0, own)
     call('HSET', TICKETS, claim, own)
   end
@@ -220,10 +220,10 @@ for _, ticket in ipairs(first_tickets()) do
 end
 
 local wait = 0
-if most - first >= count and room(first, most) >= count then
+if limit - first >= count and room(first, limit) >= count then
   wait = unsettled(settles)
-  if wait == 0 and room(first, most) >= count then
-    local numbers = lowest_free(first, most, count)
+  if wait == 0 and room(first, limit) >= count then
+    local numbers = lowest_free(first, limit, count)
     leave(claim)
     for _, number in ipairs(numbers) do take(number, claim, words, now + lasts) end
     call('HSET', GRANTS, claim, table.concat(numbers, ' '))
@@ -240,8 +240,8 @@ local function until_end(key, member)
   local ends = member and call('ZSCORE', key, member)
   if ends then next_look = math.min(next_look, tonumber(ends) - now) end
 end
-local limit = own and limit_of(own)
-local before = own and call('ZREVRANGEBYLEX', QUEUE, '(' .. own, '[' .. limit, 'LIMIT', 0, 1)[1]
+local own_limit = own and limit_of(own)
+local before = own and call('ZREVRANGEBYLEX', QUEUE, '(' .. own, '[' .. own_limit, 'LIMIT', 0, 1)[1]
 if before then
   local _, _, claim_before = parse(before)
   until_end(WAITING, claim_before)

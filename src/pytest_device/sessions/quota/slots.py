@@ -35,14 +35,14 @@ class Slots:
     any, which may be waiting for these very slots. Two tests that each use sessions, and together need more than the
     maximum, end by the timeout.
 
-    Runs with different limits use the first ``most`` slots each. So none exceeds its own limit, and all together do not
+    Runs with different limits use the first ``limit`` slots each. So none exceeds its own limit, and all together do not
     exceed the highest one; but a run with a lower limit waits while others hold the first slots.
     """
 
     def __init__(
         self,
         place: Path | Store,
-        most: int,
+        limit: int,
         *,
         holder: str,
         timeout_seconds: float,
@@ -56,7 +56,7 @@ class Slots:
         ``of`` is the existing session whose only slot this is; empty for sessions that are created. ``sleep`` replaces
         the wait of a claim, which ends early when the claim may be served.
         """
-        self.most = most
+        self.limit = limit
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
         self._holder = holder
         self._timeout = timeout_seconds
@@ -74,16 +74,16 @@ class Slots:
         Before each wait, ``release_idle`` is called to release one dispensable slot, and returns whether it did; in the
         end that includes the slots of unused starting sessions. An interrupt leaves no slot taken.
         """
-        if count > self.most:
+        if count > self.limit:
             raise ConfigError(
-                f"{count} sessions are needed at once, but {Options.max_sessions.flag} allows {self.most}: "
+                f"{count} sessions are needed at once, but {Options.max_sessions.flag} allows {self.limit}: "
                 "increase it, or use fewer devices in one test"
             )
 
         if not count:
             return []
 
-        claim = self._store.claim(count, self.most, self._holder)
+        claim = self._store.claim(count, self.limit, self._holder)
         try:
             self._wait(claim, release_idle)
             claim.leave()
@@ -97,7 +97,7 @@ class Slots:
 
         Raises ConfigError if slots cannot be kept. An interrupt leaves no slot taken.
         """
-        claim = self._store.claim(count, self.most, self._holder)
+        claim = self._store.claim(count, self.limit, self._holder)
         try:
             return self._granted(claim) if claim.try_acquire() else None
         except BaseException:
@@ -106,7 +106,7 @@ class Slots:
 
     def has_room(self, count: int) -> bool:
         """Return whether ``count`` slots are free now."""
-        free = self.try_acquire(count) if count <= self.most else None
+        free = self.try_acquire(count) if count <= self.limit else None
         for slot in free or ():
             slot.release()
         return free is not None
@@ -164,7 +164,9 @@ class Slots:
         holders = ", ".join(
             f"{number} by {holder}" for holder, number in Counter(blocker.held).items()
         )
-        several = f"{claim.count} of {self.most} sessions ({Options.max_sessions.flag})"
+        several = (
+            f"{claim.count} of {self.limit} sessions ({Options.max_sessions.flag})"
+        )
 
         return (
             f"waited {seconds:.0f} s for {f'session {self._of}' if self._of else several}; "
