@@ -12,9 +12,17 @@ import pytest
 import pytest_device
 from pytest_device import DeviceClient, SessionRequest
 from pytest_device.controllers.snapshot import Rect
+from pytest_device.platforms.addresses import canonical
 from pytest_device.redact import is_secret_name
 from pytest_device.report.bill import cost_of
 from pytest_device.report.lines import normalize
+from pytest_device.scheduling.estimates import (
+    end_of,
+    finish_time_divisible,
+    next_piece_for,
+)
+from pytest_device.scheduling.sharding import split
+from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.settings import as_given, resolve
 from pytest_device.testing import FaultyService, faulty_service
 from pytest_device.trace.recorder import level_of, masked_typed
@@ -49,6 +57,12 @@ FUNCTIONS = (
     normalize,
     resolve,
     without_typed_secrets,
+    canonical,
+    end_of,
+    finish_time_divisible,
+    needed_minutes,
+    next_piece_for,
+    split,
 )
 """Functions of this package's own modules whose examples say more than their sentences."""
 EXAMPLES = [

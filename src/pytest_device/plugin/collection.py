@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.budget import check_budget
+from pytest_device.options import Options
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
     NODES,
@@ -56,7 +56,7 @@ from pytest_device.plugin.state import (
 )
 from pytest_device.plugin.xdist.worker import WorkerLink
 from pytest_device.scheduling.history import History
-from pytest_device.scheduling.sizing import Use, sized
+from pytest_device.scheduling.sizing import DeviceUsage, sized
 from pytest_device.scheduling.test_plan import TestPlan, in_order
 from pytest_device.spec import Platform, SessionType, Share
 
@@ -111,7 +111,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     has_identifiers = len(possible) > len({variant.platform for variant in possible})
 
     if settings.spread:
-        possible = [_one_of(possible, metafunc, settings)]
+        possible = [_variant_for(possible, metafunc, settings)]
 
     if has_platforms and has_identifiers:
         ids = [variant.test_id for variant in possible]
@@ -137,7 +137,7 @@ def _variants(arguments: Mapping[str, Any], settings: "Settings") -> Sequence[Va
     return [Variant(platform) for platform in platforms]
 
 
-def _one_of(
+def _variant_for(
     possible: Sequence[Variant], metafunc: pytest.Metafunc, settings: "Settings"
 ) -> Variant:
     """Return the variant for a test that runs on one only: the same in every process, also if it runs alone."""
@@ -182,6 +182,7 @@ def begin(
         settings = settings_of(config)
         if not hasattr(config, "workerinput"):  # the coordinator plans
             add_durations(config, settings)
+
         grouping = Grouping()
         run = DeviceRun(config, settings, grouping)
         is_dry_run = settings.dry_run or settings.plan
@@ -209,7 +210,7 @@ def begin(
             if is_dry_run and will_run(config):
                 _register_dry_run(config, settings)
             else:
-                check_budget(config, items, settings, run.note)
+                _check_budget(config, items, run)
                 run.register(items if may_order else ())
 
             return
@@ -217,6 +218,27 @@ def begin(
         problems = list(error.problems)
 
     _report_problems(config, items, problems)
+
+
+def _check_budget(
+    config: pytest.Config, items: list[pytest.Item], run: "DeviceRun"
+) -> None:
+    """Compare the plan with the budget: note it if the plan needs more, or refuse the run. Raises ConfigError."""
+    settings = run.settings
+    if settings.budget_minutes is None or not will_run(config):
+        return
+
+    # Here: a run without a budget pays for no plan.
+    from pytest_device.plugin.output.plan import budget_problem
+
+    problem = budget_problem(items, config, settings)
+    if problem and settings.budget_action == "refuse":
+        raise ConfigError(
+            f"{problem}: run fewer tests, or increase {Options.budget_minutes.flag}; --device-plan shows the plan"
+        )
+
+    if problem:
+        run.note(problem)
 
 
 def _register_dry_run(config: pytest.Config, settings: "Settings") -> None:
@@ -232,6 +254,8 @@ def _report_problems(
 ) -> None:
     if not hasattr(config, "workerinput"):
         raise usage_error(problems)
+
+    # A usage error of a worker would look like a crash: the coordinator reports the problems.
     output: dict[str, Any] = vars(config)["workeroutput"]
     output[PROBLEMS] = problems
     items.clear()
@@ -244,6 +268,8 @@ def _choose(
     _deselect(config, items, settings)
     if settings.shard:
         select(config, items, settings.shard, settings.source("shard"))
+
+    # Last: only the tests that are left share a session.
     if settings.size_durations:
         _size(config, items, settings)
 
@@ -260,6 +286,7 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
 
     if (settings.dry_run or settings.plan) and will_run(config):
         _register_dry_run(config, settings)
+
     if link := WorkerLink.of(config):  # the coordinator has the terminal
         link.send_plan(TestPlan((), (), (), may_order=False))
 
@@ -268,8 +295,8 @@ def _size(
     config: pytest.Config, items: list[pytest.Item], settings: "Settings"
 ) -> None:
     """Limit sessions to the duration that their tests took in earlier runs."""
-    uses = [
-        Use(
+    usages = [
+        DeviceUsage(
             item.nodeid,
             requirement,
             is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name],
@@ -277,20 +304,23 @@ def _size(
         for item in items
         for name, requirement in requirements_of(item).items()
     ]
-    requests = sized(uses, history_of(config).test_seconds, settings.test_minutes)
+    requests = sized(usages, history_of(config).test_seconds, settings.test_minutes)
     for item in items:
-        if requirements := requirements_of(item):
-            item.stash[REQUIREMENTS] = {
-                name: replace(requirement, request=requests[requirement], defaults=())
-                if requirement in requests
-                else requirement
-                for name, requirement in requirements.items()
-            }
+        requirements = dict(requirements_of(item))
+        for name, requirement in requirements.items():
+            if requirement in requests:
+                # Its duration is no default: it goes before a suite's own, and a refusal of it names no option.
+                requirements[name] = replace(
+                    requirement, request=requests[requirement], defaults=()
+                )
+        if requirements:
+            item.stash[REQUIREMENTS] = requirements
 
 
 def _conflicting_plugins(config: pytest.Config) -> list[str]:
     if not config.pluginmanager.has_plugin("appium_scheduler"):
         return []
+
     return [
         "pytest-appium-scheduler also has a marker 'device': disable one plugin, -p no:appium_scheduler or -p no:device"
     ]
@@ -312,14 +342,15 @@ def _forked(config: pytest.Config, with_device: list[pytest.Item]) -> Iterator[s
 
 
 def _read(with_device: list[pytest.Item], run: "DeviceRun") -> list[str]:
+    """Store the requirements of all device tests; return all mistakes."""
     sharing = _DriverSharing()
     problems: list[str] = []
     for item in with_device:
         try:
-            _read_one(item, run.settings, run.names)
+            _read_test(item, run.settings, run.names)
             sharing.check(item, requirements_of(item))
         except ConfigError as error:
-            problems += [f"{_place(item)}: {problem}" for problem in error.problems]
+            problems += [f"{_location(item)}: {problem}" for problem in error.problems]
 
     return list(dict.fromkeys(problems))  # a parametrized test repeats its mistakes
 
@@ -335,7 +366,7 @@ def _read_quarantines(
         try:
             quarantine = read_quarantine(item, has_device=item in having_device)
         except ConfigError as error:
-            problems += [f"{_place(item)}: {problem}" for problem in error.problems]
+            problems += [f"{_location(item)}: {problem}" for problem in error.problems]
         else:
             if quarantine:
                 quarantines.append((item, quarantine))
@@ -343,15 +374,17 @@ def _read_quarantines(
     return list(dict.fromkeys(problems)) or begin_quarantines(quarantines)
 
 
-def _place(item: pytest.Item) -> str:
+def _location(item: pytest.Item) -> str:
     """Return where a test is defined, or its node ID if unknown: a plugin's tests are defined in its own files."""
     path, line, _ = item.location
     if (item.config.rootpath / path).resolve() != item.path.resolve():
         return item.nodeid
+
     return f"{path}:{(line or 0) + 1}: {getattr(item, 'originalname', item.name)}"
 
 
-def _read_one(item: pytest.Item, settings: "Settings", names: SessionNaming) -> None:
+def _read_test(item: pytest.Item, settings: "Settings", names: SessionNaming) -> None:
+    """Store the arguments and requirements of a test's devices. Raises ConfigError with all mistakes of the test."""
     fixtures: list[str] = getattr(item, "fixturenames", [])
     if item.get_closest_marker("device") is None and WITH_DEVICE.isdisjoint(fixtures):
         return  # only uses a fixture that creates sessions itself
@@ -379,13 +412,11 @@ def _read_one(item: pytest.Item, settings: "Settings", names: SessionNaming) -> 
             f"can't attach {' and '.join(requirements)} to one session: give each its own, attach='ID'"
         )
 
-    if (
-        settings.max_sessions is not None
-        and len(requirements) - len(attached) > settings.max_sessions
-    ):
+    at_once = len(requirements) - len(attached)
+    if settings.max_sessions is not None and at_once > settings.max_sessions:
         source = settings.source("max_sessions")
         problems.append(
-            f"needs {len(requirements) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
+            f"needs {at_once} devices at once, but {source} allows only {settings.max_sessions}"
         )
 
     problems += unreachable(item, settings)
@@ -506,22 +537,25 @@ def _too_narrow(item: pytest.Function) -> Iterator[str]:
     """Yield a problem for each fixture of the suite that requests a narrower-scoped fixture of this plugin."""
     for name, definitions in definitions_of(item).items():
         for definition in definitions:
-            at = _SCOPES.index(definition.scope)
+            width = _SCOPES.index(definition.scope)
             for requested in sorted(WITH_DEVICE.intersection(definition.argnames)):
                 scope = SCOPED_DRIVERS.get(requested, "function")
-                if _SCOPES.index(scope) < at:
+                if _SCOPES.index(scope) < width:
                     yield (
                         f"the {definition.scope}-scoped fixture {name} can't request {requested}, which is "
-                        f"{scope}-scoped: {_instead(requested, at)}"
+                        f"{scope}-scoped: {_instead(requested, width)}"
                     )
 
 
-def _instead(requested: str, at: int) -> str:
+def _instead(requested: str, width: int) -> str:
+    """Return what a fixture whose scope has this index can do instead of requesting another one."""
     if requested == "device_driver" or requested in SCOPED_DRIVERS:
-        wide = next(
-            name for name, scope in SCOPED_DRIVERS.items() if _SCOPES.index(scope) >= at
+        wide_driver = next(
+            name
+            for name, scope in SCOPED_DRIVERS.items()
+            if _SCOPES.index(scope) >= width
         )
-        return f"request {wide}"
+        return f"request {wide_driver}"
 
     return "make it function-scoped, or create a session for it with device_lease"
 

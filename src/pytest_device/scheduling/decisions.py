@@ -9,11 +9,10 @@ A worker that runs out of work (``needs_more``, ``should_prefetch``) gets the fi
 5. nothing: it waits for units that other workers release (``may_wait``), or is done.
 """
 
-from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Final
 
-from pytest_device.scheduling.estimates import WEIGHED_UNITS, next_piece_for
+from pytest_device.scheduling.estimates import MAX_WEIGHED_UNITS, next_piece_for
 from pytest_device.scheduling.run_state import RunState
 from pytest_device.scheduling.work import GroupQueue, WorkerState
 
@@ -29,15 +28,18 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
     """Return whether a worker will soon run out of work, or does not know its next tests with unshared devices."""
     if worker.is_over:
         return False
-    behind = list(islice(worker.pending, 1, 1 + WEIGHED_UNITS))
-    if not behind or (
-        len(behind) < WEIGHED_UNITS and sum(map(run.expected, behind)) < PENDING_SECONDS
-    ):
+
+    behind = list(islice(worker.pending, 1, 1 + MAX_WEIGHED_UNITS))
+    if not behind:
         return True
-    return (
-        run.queues[worker.pending[-1].group].group.is_unshared
-        and len(behind) <= run.limits.prefetch
-    )
+
+    if len(behind) < MAX_WEIGHED_UNITS:
+        seconds = sum(map(run.expected, behind))
+        if seconds < PENDING_SECONDS:
+            return True
+
+    newest = run.queues[worker.pending[-1].group]
+    return newest.group.is_unshared and len(behind) <= run.limits.prefetch
 
 
 def should_prefetch(run: RunState, worker: WorkerState, now: float) -> bool:
@@ -49,20 +51,24 @@ def should_prefetch(run: RunState, worker: WorkerState, now: float) -> bool:
     queue = run.group_of(worker)
     if worker.is_over or queue is None:
         return False
+
+    # The cheap conditions first: this is asked after each test of the run.
     free_in = run.leaves_group_in(worker, now)
     if free_in >= max(run.estimates.boots(), default=0.0):  # too early for any group
         return False
+
     if queue.unknown or not all(
-        run.estimates.is_known(one.test) for one in worker.pending
+        run.estimates.is_known(assignment.test) for assignment in worker.pending
     ):
         return False
-    following = next(chain(run.unstarted_groups(), _last_to_end(run, now)), None)
-    if (
-        following is None
-        or following is queue
-        or not run.can_boot_beside(worker, following)
-    ):
+
+    following = next(run.unstarted_groups(), None) or _last_to_end(run, now)
+    if following is None or following is queue:
         return False
+
+    if not run.can_boot_beside(worker, following):
+        return False
+
     return free_in < run.boot_seconds(worker, following)
 
 
@@ -74,12 +80,13 @@ def unit_of_own_group(run: RunState, worker: WorkerState, now: float) -> int | N
     queue = run.group_of(worker)
     if queue is None or not queue.units or queue.is_plain:
         return None
+
     others = [
         run.remaining(other, now)
         for other in run.workers_of(queue)
         if other is not worker
     ]
-    return _turn(run, worker, queue, others, now)
+    return _unit_for(run, worker, queue, others, now)
 
 
 def plain_unit(
@@ -89,57 +96,62 @@ def plain_unit(
     queue = next(run.plain_queues(), None)
     if queue is None:
         return None
+
     others = [run.remaining(other, now) for other in run.other_active_workers(worker)]
-    place = _turn(run, worker, queue, others, now)
-    return None if place is None else (queue, place)
+    index = _unit_for(run, worker, queue, others, now)
+    return None if index is None else (queue, index)
 
 
-def _turn(
+def _unit_for(
     run: RunState,
     worker: WorkerState,
     queue: GroupQueue,
     others: list[float],
     now: float,
 ) -> int | None:
+    """Return the index of a worker's next unit of a queue, which others share that are free in ``others`` seconds.
+
+    Not always the first: a longest test that another worker, free earlier, takes next stays for that one.
+    """
     return next_piece_for(run.remaining(worker, now), others, run.lengths(queue))
 
 
 def group_to_begin(run: RunState, worker: WorkerState, now: float) -> GroupQueue | None:
     """Return the group that a worker should begin: the most urgent one whose devices fit beside those of others."""
-    unstarted_groups = list(islice(run.unstarted_groups(), WEIGHED_UNITS))
-    if not unstarted_groups:
+    unstarted = list(islice(run.unstarted_groups(), MAX_WEIGHED_UNITS))
+    if not unstarted:
         return None
-    if held := set(run.needs(worker)):  # reusing a device saves a boot
-        unstarted_groups.sort(key=lambda queue: held.isdisjoint(queue.group.needs))
+
+    held = set(run.requirements_of(worker))
+    if held:  # reusing a device saves a boot
+        unstarted.sort(key=lambda queue: held.isdisjoint(queue.group.requirements))
+
     free = run.free_for(worker)
-    if _must_leave_room(
-        run, worker, max(len(queue.group.needs) for queue in unstarted_groups), free
-    ):
+    fitting = [queue for queue in unstarted if len(queue.group.requirements) <= free]
+    max_devices = max(len(queue.group.requirements) for queue in unstarted)
+    if not fitting or _must_leave_room(run, worker, max_devices, free):
         return None
-    queue = next(
-        (queue for queue in unstarted_groups if len(queue.group.needs) <= free), None
-    )
-    if queue is None:
-        return None
+
     # Leave a group to other workers that are free sooner.
     others = [
         run.leaves_group_in(other, now) for other in run.other_active_workers(worker)
     ]
-    turn = next_piece_for(
-        run.remaining(worker, now), others, map(run.total, unstarted_groups)
-    )
-    return None if turn is None else queue
+    lengths = map(run.total, unstarted)
+    if next_piece_for(run.remaining(worker, now), others, lengths) is None:
+        return None
+
+    return fitting[0]
 
 
 def _must_leave_room(
-    run: RunState, worker: WorkerState, wanted: int, free: float
+    run: RunState, worker: WorkerState, devices: int, free: float
 ) -> bool:
-    """Return whether the group with most devices would starve if a smaller one took the capacity that it waits for.
+    """Return whether the group with most ``devices`` would starve if a smaller one took the room that it waits for.
 
     Not if another worker has enough devices: these will be free at once.
     """
-    return wanted > free and not any(
-        run.held(other) >= wanted for other in run.other_active_workers(worker)
+    return devices > free and not any(
+        run.held(other) >= devices for other in run.other_active_workers(worker)
     )
 
 
@@ -151,53 +163,52 @@ def group_to_join(
     The saved time counts for all workers of the run, or for all devices, since all of them stay until the end; it must
     exceed the boot of one more device.
     """
-    queue = next(_last_to_end(run, now), None)
-    if (
-        queue is None
-        or queue.number == worker.group
-        or len(queue.group.needs) > run.free_for(worker)
-    ):
+    queue = _last_to_end(run, now)
+    if queue is None or queue.number == worker.group:
         return None
-    if (
-        not worker.pending
-        and now > began
-        and not all(map(run.estimates.is_boot_known, queue.group.models))
-    ):
+
+    if len(queue.group.requirements) > run.free_for(worker):
+        return None
+
+    are_boots_known = all(map(run.estimates.is_boot_known, queue.group.models))
+    if not worker.pending and now > began and not are_boots_known:
         return None  # the first of its devices is still booting, for an unknown time: wait for it
-    free_in, boot, own = (
-        run.remaining_in(queue, now),
-        run.boot_seconds(worker, queue),
-        run.remaining(worker, now),
-    )
+
+    free_in = run.remaining_in(queue, now)
+    own = run.remaining(worker, now)
+    boot = run.boot_seconds(worker, queue)
     ready = max(own, boot) if run.can_boot_beside(worker, queue) else own + boot
     end = run.end(queue, free_in)
-    if any(
-        next(run.lengths(plain)) > _LONG_PLAIN * (end - own)
-        for plain in run.plain_queues()
-    ):
-        return None
+
+    for plain in run.plain_queues():
+        first = next(
+            run.lengths(plain)
+        )  # the longest, unless the suite's order is kept
+        if first > _LONG_PLAIN * (end - own):
+            return None
+
     saved = end - run.end(queue, [*free_in, ready])
-    return (
-        queue if saved * min(run.limits.width, run.limits.max_devices) > boot else None
-    )
+    staying = min(run.limits.width, run.limits.max_devices)
+    return queue if saved * staying > boot else None
 
 
-def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
-    """Yield the group that would end last, of those that more workers can join."""
-    numbers = {
+def _last_to_end(run: RunState, now: float) -> GroupQueue | None:
+    """Return the group that would end last, of those that more workers can join; None if there is none."""
+    active = {
         worker.group
         for worker in run.workers
         if worker.group is not None and not worker.is_over
     }
-    active = [
+    joinable = [
         queue
-        for queue in map(run.queues.__getitem__, sorted(numbers))
-        if queue.units and not queue.is_plain
+        for queue in (run.queues[number] for number in sorted(active))
+        if queue.units and not queue.is_plain and queue.group.is_shareable
     ]
-    if spread := [queue for queue in active if queue.group.is_shareable]:
-        yield max(
-            spread, key=lambda queue: run.end(queue, run.remaining_in(queue, now))
-        )
+    return max(
+        joinable,
+        key=lambda queue: run.end(queue, run.remaining_in(queue, now)),
+        default=None,
+    )
 
 
 def may_wait(run: RunState, worker: WorkerState) -> bool:
@@ -207,4 +218,5 @@ def may_wait(run: RunState, worker: WorkerState) -> bool:
     """
     if worker.pending or not run.has_work():
         return False
+
     return any(other.pending for other in run.other_workers(worker))

@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 
 from pytest_device.scheduling import decisions
 from pytest_device.scheduling.estimates import (
-    WEIGHED_UNITS,
+    MAX_WEIGHED_UNITS,
     Estimates,
     Families,
     no_families,
@@ -40,11 +40,17 @@ _FILLING: Final = 50
 
 
 class Dispatcher(Generic[W]):
-    """Assigns the ``units`` of each of the ``groups`` to workers.
+    """Assigns the units of all groups to workers.
 
-    ``seconds`` are the known durations of tests, None for unknown ones; ``boots`` are the boot times of the device
-    models in seconds, and may be filled in at any time; ``families`` are for unknown durations. ``now`` is in seconds
-    of one monotonic clock.
+    ``now`` is always in seconds of one monotonic clock.
+
+    Arguments:
+        groups: the device groups of the run.
+        units: the units of each group.
+        seconds: the duration of each test, None if unknown.
+        boots: the boot time of each device model, None if unknown. Its owner may fill it in at any time.
+        limits: what the assignment must observe.
+        families: the families from which unknown durations are estimated.
     """
 
     def __init__(
@@ -63,34 +69,40 @@ class Dispatcher(Generic[W]):
         )
         self._began = inf
         self._changed: dict[W, None] = {}
-        """Workers that may need more work."""
-        self.wait, self.expected, self.requeue = (
-            self._run.wait,
-            self._run.expected,
-            self._run.requeue,
-        )
+        """Workers that may need more work; a dictionary, since it keeps their order."""
 
     def add_worker(self, worker: W) -> None:
+        """Assign tests to one more worker."""
         self._workers[worker] = WorkerState()
         self._changed[worker] = None
 
     def end_worker(self, worker: W) -> None:
         """Assign no more tests to a worker."""
         state = self._workers[worker]
-        if not state.is_over:
-            state.is_over = True
-            if queue := self._run.group_of(state):
-                self._run.requeue_group(queue)
+        if state.is_over:
+            return
+
+        state.is_over = True
+        queue = self._run.group_of(state)
+        if queue:
+            self._run.requeue_group(queue)
 
     def remove_worker(self, worker: W) -> list[int]:
         """Remove a worker; take back its unstarted tests, and return all its unfinished ones."""
         pending = self._workers.pop(worker).pending
         self._changed.pop(worker, None)
+
+        # Each goes to the front of its queue, so that the last must go first.
         for assignment in reversed(list(islice(pending, 1, None))):
             self.requeue(assignment.test)
         for group in {assignment.group for assignment in pending}:
             self._run.requeue_group(self._run.queues[group])
+
         return [assignment.test for assignment in pending]
+
+    def requeue(self, test: int) -> None:
+        """Make a test the next of its group."""
+        self._run.requeue(test)
 
     def done(self, worker: W, test: int, seconds: float | None, now: float) -> None:
         """Count a test as done; ``seconds`` is its duration, without the wait for its devices."""
@@ -98,7 +110,10 @@ class Dispatcher(Generic[W]):
         if state.pending and state.pending[0].test == test:
             state.pending.popleft()
         else:  # another plugin may have changed the order
-            state.pending = deque(one for one in state.pending if one.test != test)
+            state.pending = deque(
+                assignment for assignment in state.pending if assignment.test != test
+            )
+
         state.since = now
         self._changed[worker] = None
         if seconds is not None:
@@ -108,6 +123,14 @@ class Dispatcher(Generic[W]):
         """Return a worker's unfinished tests."""
         return tuple(self._workers[worker].pending)
 
+    def wait(self, assignment: Assignment) -> float:
+        """Return how long a worker waits for a test's devices after its previous tests, in seconds."""
+        return self._run.wait(assignment)
+
+    def expected(self, assignment: Assignment) -> float:
+        """Return a test's known or estimated duration in seconds."""
+        return self._run.expected(assignment)
+
     def has_devices(self, test: int) -> bool:
         """Return whether a test, or one that it is kept together with, needs a device."""
         return not self._run.queue_of[test].is_plain
@@ -115,106 +138,137 @@ class Dispatcher(Generic[W]):
     @property
     def is_over(self) -> bool:
         """Whether all tests are assigned, and every worker may begin its last one."""
-        return not self._run.has_work() and all(
-            one.is_over or len(one.pending) < 2  # noqa: PLR2004
-            for one in self._workers.values()
+        if self._run.has_work():
+            return False
+
+        # A worker begins its last test only when it knows that nothing follows.
+        return all(
+            worker.is_over or len(worker.pending) <= 1
+            for worker in self._workers.values()
         )
 
     def assign(self, now: float) -> Iterator[tuple[W, list[int], bool]]:
         """Yield each worker that needs more work, its new tests, and whether these are its last."""
         self._began = min(self._began, now)
+        candidates = self._changed
+        self._changed = {}
+        for name, worker in self._workers.items():
+            if not worker.pending and not worker.is_over:
+                candidates[name] = None
+
         assigned: dict[W, list[int]] = {}
-        idle = (
-            name
-            for name, worker in self._workers.items()
-            if not worker.pending and not worker.is_over
-        )
-        short, self._changed = list(self._changed | dict.fromkeys(idle)), {}
-        while short := [
-            name for name in short if self._wants(self._workers[name], now)
-        ]:
-            # Round robin: the longest tests go to idle workers.
-            for name in tuple(short):
-                assigned.setdefault(name, []).extend(
-                    more := self._more(self._workers[name], now)
-                )
-                if not more:
-                    short.remove(name)
+        asking = [name for name in candidates if self._wants_more(name, now)]
+        while asking:
+            # Each gets one unit in turn, so that the longest tests go to different workers.
+            for name in tuple(asking):
+                tests = self._take(self._workers[name], now)
+                assigned.setdefault(name, []).extend(tests)
+                if not tests:
+                    asking.remove(name)
+            asking = [name for name in asking if self._wants_more(name, now)]
+
         for name, tests in assigned.items():
             yield name, tests, self._workers[name].is_over
 
-    def _wants(self, worker: WorkerState, now: float) -> bool:
+    def _wants_more(self, name: W, now: float) -> bool:
+        worker = self._workers[name]
         return decisions.needs_more(self._run, worker) or decisions.should_prefetch(
             self._run, worker, now
         )
 
-    def _more(self, worker: WorkerState, now: float) -> list[int]:
+    def _take(self, worker: WorkerState, now: float) -> list[int]:
+        """Assign a worker its next tests and return them; without any, decide whether it is over."""
         if not worker.pending:
             worker.since = now
-        more = (
-            self._of_own_group(worker, now)
-            or self._of_another(worker, now)
-            or self._plain(worker, now)
+
+        taken = (
+            self._take_from_own_group(worker, now)
+            or self._take_from_other_group(worker, now)
+            or self._take_plain(worker, now)
         )
         worker.is_over = (
-            not more
+            not taken
             and decisions.needs_more(self._run, worker)
             and not decisions.may_wait(self._run, worker)
         )
-        worker.pending.extend(more)
-        return [one.test for one in more]
+        worker.pending.extend(taken)
+        return [assignment.test for assignment in taken]
 
-    def _of_own_group(self, worker: WorkerState, now: float) -> list[Assignment]:
-        queue, place = (
-            self._run.group_of(worker),
-            decisions.unit_of_own_group(self._run, worker, now),
-        )
-        return (
-            [] if queue is None or place is None else self._taken(worker, queue, place)
-        )
+    def _take_from_own_group(self, worker: WorkerState, now: float) -> list[Assignment]:
+        queue = self._run.group_of(worker)
+        index = decisions.unit_of_own_group(self._run, worker, now)
+        if queue is None or index is None:
+            return []
 
-    def _of_another(self, worker: WorkerState, now: float) -> list[Assignment]:
+        return self._take_unit(worker, queue, index)
+
+    def _take_from_other_group(
+        self, worker: WorkerState, now: float
+    ) -> list[Assignment]:
+        """Take the first unit of another group, after tests that fill the boot of its devices."""
         run = self._run
         queue = decisions.group_to_begin(run, worker, now) or decisions.group_to_join(
             run, worker, now, self._began
         )
         if queue is None:
             return []
-        self._run.sort_again(queue)  # tests of other groups may be in the same families
-        ahead = (
-            run.remaining(worker, now) if run.can_boot_beside(worker, queue) else 0.0
-        )
-        filling = self._filling(run.boot_seconds(worker, queue) - ahead)
+
+        run.sort_again(queue)  # tests of other groups may be in the same families
+
+        # The devices boot during the worker's pending tests if there is room for both.
+        overlapping = 0.0
+        if run.can_boot_beside(worker, queue):
+            overlapping = run.remaining(worker, now)
+        filling = self._take_filling(run.boot_seconds(worker, queue) - overlapping)
+        overlapping += sum(map(run.expected, filling))
+
+        # Before the unit is taken: from then on, the worker counts as having the devices.
         boots = tuple(run.booting(worker, queue))
-        first, *others = self._taken(worker, queue, 0)
-        first.boots, first.overlapping = boots, ahead + sum(map(run.expected, filling))
-        return [*filling, first, *others]
+        unit = self._take_unit(worker, queue, 0)
+        unit[0].boots = boots
+        unit[0].overlapping = overlapping
+        return filling + unit
 
-    def _plain(self, worker: WorkerState, now: float) -> list[Assignment]:
-        found = decisions.plain_unit(self._run, worker, now)
-        return self._taken(worker, *found) if found else []
+    def _take_plain(self, worker: WorkerState, now: float) -> list[Assignment]:
+        unit = decisions.plain_unit(self._run, worker, now)
+        if unit is None:
+            return []
 
-    def _taken(
-        self, worker: WorkerState, queue: GroupQueue, place: int
+        queue, index = unit
+        return self._take_unit(worker, queue, index)
+
+    def _take_unit(
+        self, worker: WorkerState, queue: GroupQueue, index: int
     ) -> list[Assignment]:
         worker.group = queue.number
-        return [Assignment(test, queue.number) for test in self._run.pop(queue, place)]
+        return self._popped(queue, index)
 
-    def _filling(self, seconds: float) -> list[Assignment]:
+    def _take_filling(self, seconds: float) -> list[Assignment]:
         """Take tests without devices that fill a boot: they cost nothing while their worker waits for its device."""
         filling: list[Assignment] = []
         for queue in self._run.plain_queues():
-            most = _FILLING_UNKNOWN if queue.unknown else _FILLING
-            while seconds > 0 and queue.units and len(filling) < most:
-                weighed = enumerate(islice(self._run.lengths(queue), WEIGHED_UNITS))
-                fits = (place for place, length in weighed if length <= seconds)
-                more = [
-                    Assignment(test, queue.number)
-                    for test in self._run.pop(queue, next(fits, -1))
-                ]
+            max_tests = _FILLING_UNKNOWN if queue.unknown else _FILLING
+            while seconds > 0 and queue.units and len(filling) < max_tests:
+                more = self._popped(queue, self._longest_within(queue, seconds))
                 filling += more
                 seconds -= sum(map(self._run.expected, more))
+
         return filling
+
+    def _longest_within(self, queue: GroupQueue, seconds: float) -> int:
+        """Return the index of the longest unit of at most some seconds.
+
+        If there is none, that of the shortest, which delays the first test with the device least.
+        """
+        lengths = islice(self._run.lengths(queue), MAX_WEIGHED_UNITS)
+        for index, length in enumerate(lengths):
+            if length <= seconds:
+                return index
+
+        return -1
+
+    def _popped(self, queue: GroupQueue, index: int) -> list[Assignment]:
+        return [Assignment(test, queue.number) for test in self._run.pop(queue, index)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,34 +287,40 @@ def simulated(dispatcher: Dispatcher[int], width: int) -> list[Step]:
     """Simulate a run with ``width`` workers from the expected durations."""
     for worker in range(width):
         dispatcher.add_worker(worker)
+
     steps: list[Step] = []
-    ends: list[tuple[float, int]] = []
+    now = 0.0
+    finished: set[int] = set()
     running: set[int] = set()
-    now, is_over = 0.0, set[int]()
+    ends: list[tuple[float, int]] = []
+    """A heap of when each running worker ends its test."""
     while True:
-        is_over |= {
-            worker for worker, _, ends_here in dispatcher.assign(now) if ends_here
-        }
+        for worker, _, is_last in dispatcher.assign(now):
+            if is_last:
+                finished.add(worker)
+
         for worker in set(range(width)) - running:
             pending = dispatcher.pending(worker)
-            if pending and (len(pending) > 1 or worker in is_over):
-                first = pending[0]
-                begins = now + dispatcher.wait(first)
-                steps.append(
-                    Step(
-                        worker,
-                        first.test,
-                        first.group,
-                        begins,
-                        begins + dispatcher.expected(first),
-                    )
-                )
-                heappush(ends, (steps[-1].ends, worker))
+            # As with pytest-xdist, it begins a test only once it knows the next, or that there is none.
+            if pending and (len(pending) > 1 or worker in finished):
+                step = _step(dispatcher, worker, now)
+                steps.append(step)
+                heappush(ends, (step.ends, worker))
                 running.add(worker)
+
         if not ends:
             return steps
+
         now, worker = heappop(ends)
         running.remove(worker)
-        first = dispatcher.pending(worker)[0]
-        dispatcher.estimates.confirm(first.boots)
-        dispatcher.done(worker, first.test, None, now)
+        current = dispatcher.pending(worker)[0]
+        dispatcher.estimates.confirm(current.boots)
+        dispatcher.done(worker, current.test, None, now)
+
+
+def _step(dispatcher: Dispatcher[int], worker: int, now: float) -> Step:
+    """Return the first pending test of a worker that begins with it now."""
+    assignment = dispatcher.pending(worker)[0]
+    begins = now + dispatcher.wait(assignment)
+    ends = begins + dispatcher.expected(assignment)
+    return Step(worker, assignment.test, assignment.group, begins, ends)

@@ -9,7 +9,7 @@ from collections.abc import (
     Sequence,
 )
 from heapq import heapify, heapreplace
-from itertools import chain, islice
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -21,10 +21,9 @@ TEST_SECONDS: Final = 15.0
 at least four tests per device."""
 PLAIN_SECONDS: Final = 0.1
 """Default duration of a test without a device: negligible, but not zero, so that many of them add up."""
-WEIGHED_UNITS: Final = 200
+MAX_WEIGHED_UNITS: Final = 200
 """Maximum number of units that are weighed individually: limits the cost of decisions in a long run, where single units
 make no difference. A longer queue counts as arbitrarily divisible work."""
-
 
 Family = Hashable
 """A set of tests that probably take about as long, such as the cases of one function."""
@@ -38,10 +37,14 @@ def no_families(_test: int) -> Sequence[Family]:
 
 
 class Estimates:
-    """``seconds`` are the known durations of tests, ``boots`` the boot times by model; None for unknown ones.
+    """The known durations of tests and boots, and guesses for the unknown ones.
 
-    The owner of ``boots`` may fill it in at any time. Tests are ``plain`` if they need no device. Unknown tests are
-    estimated from the known ones of their ``families``.
+    Tests are ``plain`` if they need no device: their durations say nothing about those with one.
+
+    Arguments:
+        seconds: the duration of each test, None if unknown.
+        boots: the boot time of each model, None if unknown. Its owner may fill it in at any time.
+        families: the families from whose known tests an unknown one is estimated.
     """
 
     def __init__(
@@ -50,7 +53,8 @@ class Estimates:
         boots: MutableSequence[float | None],
         families: Families = no_families,
     ) -> None:
-        self._seconds, self._boots = list(seconds), boots
+        self._seconds = list(seconds)
+        self._boots = boots
         self._families = families
         self._sums = {False: (0.0, 0), True: (0.0, 0)}
         """Total seconds and number of the tests with known durations: with devices, and without."""
@@ -63,14 +67,13 @@ class Estimates:
 
     def add(self, tests: Iterable[int], *, plain: bool) -> None:
         """Include the known durations of these tests in the estimate for others."""
-        known = [test for test in tests if self._seconds[test] is not None]
-        if known:
-            total, number = self._sums[plain]
-            self._sums[plain] = (
-                total + sum(self.known(known)),
-                number + len(known),
-            )
-            self._uncounted += [(test, plain) for test in known]
+        known = [test for test in tests if self.is_known(test)]
+        if not known:
+            return
+
+        total, number = self._sums[plain]
+        self._sums[plain] = total + sum(self.known(known)), number + len(known)
+        self._uncounted += [(test, plain) for test in known]
 
     def learn(self, test: int, seconds: float, *, plain: bool) -> None:
         """Record a test's duration, unless it was known."""
@@ -90,8 +93,10 @@ class Estimates:
 
     def of(self, test: int, *, plain: bool) -> float:
         """Return the known or estimated duration of a test."""
-        known = self._seconds[test]
-        return self._by_family(test, plain=plain) if known is None else known
+        seconds = self._seconds[test]
+        if seconds is None:
+            return self._by_family(test, plain=plain)
+        return seconds
 
     def _by_family(self, test: int, *, plain: bool) -> float:
         """Return the estimated duration of an unknown test: the mean of its smallest family that has known tests.
@@ -102,11 +107,14 @@ class Estimates:
         self._count_families()
         seconds = self.mean(plain=plain)
         if not self._sums_of_families:
-            return seconds
+            return (
+                seconds  # without splitting the node IDs of a large suite's first run
+            )
 
         for family in self._families(test):
             total, number = self._sums_of_families.get((family, plain), (0.0, 0))
             seconds = (total + seconds) / (number + 1)
+
         return seconds
 
     def _count_families(self) -> None:
@@ -117,18 +125,23 @@ class Estimates:
             for family in self._families(test):
                 total, number = sums.get((family, plain), (0.0, 0))
                 sums[family, plain] = total + seconds, number + 1
+
         self._uncounted.clear()
 
     def total(self, tests: Sequence[int], *, plain: bool) -> float:
         """Return the known or estimated duration of several tests."""
         if not self._uncounted and not self._sums_of_families:
             return len(tests) * self.mean(plain=plain)  # no test is known
+
         return sum([self.of(test, plain=plain) for test in tests])
 
     def mean(self, *, plain: bool) -> float:
         """Return the mean of the known tests, or a default without any."""
         total, number = self._sums[plain]
-        return total / number if number else PLAIN_SECONDS if plain else TEST_SECONDS
+        if number:
+            return total / number
+
+        return PLAIN_SECONDS if plain else TEST_SECONDS
 
     def is_boot_known(self, model: int) -> bool:
         return self._boots[model] is not None
@@ -138,8 +151,9 @@ class Estimates:
         seconds = self._boots[model]
         if seconds is not None:
             return seconds
-        others = sorted(one for one in self._boots if one is not None) or [BOOT_SECONDS]
-        return others[len(others) // 2]
+
+        known = sorted(seconds for seconds in self._boots if seconds is not None)
+        return known[len(known) // 2] if known else BOOT_SECONDS
 
     def confirm(self, models: Iterable[int]) -> None:
         """Count the estimated boot times of models as known."""
@@ -148,41 +162,68 @@ class Estimates:
 
     def boots(self) -> Sequence[float]:
         """Return the known or estimated boot time of each model."""
-        return list(map(self.boot, range(len(self._boots))))
+        return [self.boot(model) for model in range(len(self._boots))]
 
 
 def next_piece_for(
-    free_in: float, others: list[float], lengths: Iterator[float]
+    free_in: float, others: Iterable[float], lengths: Iterator[float]
 ) -> int | None:
-    """Return which piece of work goes to a worker that is free in ``free_in`` seconds, None if others get them all.
+    """Return the index of the first piece of work that goes to a worker, None if other workers get all pieces.
 
     Each piece goes to the worker that is free first.
+
+    >>> next_piece_for(25, [0, 10], iter([40, 20, 5]))
+    2
+
+    Arguments:
+        free_in: the seconds after which the worker is free.
+        others: the same of each other worker.
+        lengths: the seconds of each piece, in the order in which they are assigned.
     """
+    others = list(others)
     heapify(others)
-    place = None
-    for place, length in enumerate(islice(lengths, WEIGHED_UNITS)):
+
+    weighed = 0
+    for length in islice(lengths, MAX_WEIGHED_UNITS):
         if not others or free_in <= others[0]:
-            return place
+            return weighed
+
         heapreplace(others, others[0] + length)
-    return place if place == WEIGHED_UNITS - 1 else None
+        weighed += 1
+
+    # The rest is not weighed: so much work is enough for every worker.
+    return weighed - 1 if weighed == MAX_WEIGHED_UNITS else None
 
 
 def finish_time_divisible(free_in: Sequence[float], work: float) -> float:
-    """Return when arbitrarily divisible work is done by workers that are free in ``free_in`` seconds."""
-    free_in, busy = sorted(free_in), 0.0
-    for number, (one, following) in enumerate(
-        zip(free_in, chain(free_in[1:], [inf]), strict=True), 1
-    ):
-        busy += one
-        if (level := (work + busy) / number) <= following:
-            return level
-    return inf
+    """Return when arbitrarily divisible work is done by workers that are free in ``free_in`` seconds.
+
+    Infinity without workers.
+
+    >>> finish_time_divisible([0, 10, 100], 50)
+    30.0
+    """
+    end = inf
+    busy = 0.0
+    for number, seconds in enumerate(sorted(free_in), 1):
+        if seconds >= end:
+            break  # the work is done before this worker is free
+
+        busy += seconds
+        end = (work + busy) / number
+
+    return end
 
 
 def end_of(free_in: Sequence[float], lengths: Iterator[float]) -> float:
-    """Return when the last of these pieces of work is done, if each goes to the worker that is free first."""
+    """Return when the last of these pieces of work is done, if each goes to the worker that is free first.
+
+    >>> end_of([0, 10], iter([40, 20, 15]))
+    45
+    """
     ends = list(free_in)
     heapify(ends)
     for length in lengths:
         heapreplace(ends, ends[0] + length)
+
     return max(ends)

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from pytest_device.scheduling.estimates import (
-    WEIGHED_UNITS,
+    MAX_WEIGHED_UNITS,
     Estimates,
     end_of,
     finish_time_divisible,
@@ -31,9 +31,16 @@ takes time and single tests make no difference there."""
 
 
 class RunState:
-    """The queues and ``workers`` of a run, and the expected duration of everything.
+    """The queues and workers of a run, and the expected duration of everything.
 
-    ``units`` are those of each group. ``now`` is always in seconds of one monotonic clock.
+    ``now`` is always in seconds of one monotonic clock.
+
+    Arguments:
+        groups: the device groups; their indices are their numbers.
+        units: the units of each group.
+        estimates: the durations of tests and boots, some of them estimated.
+        workers: a view of the workers, which their owner adds and removes.
+        limits: what an assignment must observe.
     """
 
     def __init__(
@@ -44,7 +51,9 @@ class RunState:
         workers: Collection[WorkerState],
         limits: Limits,
     ) -> None:
-        self.estimates, self.workers, self.limits = estimates, workers, limits
+        self.estimates = estimates
+        self.workers = workers
+        self.limits = limits
         self.queues = [
             GroupQueue(number, group, list(of_group))
             for number, (group, of_group) in enumerate(zip(groups, units, strict=True))
@@ -55,12 +64,16 @@ class RunState:
             for unit in queue.units
             for test in unit
         }
+
         for queue in self.queues:
             tests = list(chain.from_iterable(queue.units))
             self._count(queue, tests, 1)
             estimates.add(tests, plain=queue.is_plain)
+
+        # Only now: the known tests of one group change the estimates for those of others.
         for queue in self.queues:
             self.sort(queue)
+
         self._waiting = sorted(
             (self._rank(queue), queue.number)
             for queue in self.queues
@@ -93,9 +106,9 @@ class RunState:
         self.estimates.learn(test, seconds, plain=queue.is_plain)
         self.sort_again(queue, _SORTED_SHARE)
 
-    def pop(self, queue: GroupQueue, place: int) -> Unit:
+    def pop(self, queue: GroupQueue, index: int) -> Unit:
         """Take a unit from a queue: the first one if the suite's order must be kept."""
-        unit = queue.units.pop(place if self.limits.longest_first else 0)
+        unit = queue.units.pop(index if self.limits.longest_first else 0)
         self._count(queue, unit, -1)
         return unit
 
@@ -120,27 +133,28 @@ class RunState:
 
     def unstarted_groups(self) -> Iterator[GroupQueue]:
         """Yield the groups that no worker runs, most urgent first."""
-        while self._waiting and not self._is_unstarted(
-            self.queues[self._waiting[0][1]]
-        ):
-            del self._waiting[0]
-        return filter(
-            self._is_unstarted, (self.queues[number] for _, number in self._waiting)
-        )
+        while self._waiting:
+            _, number = self._waiting[0]
+            if self._is_unstarted(self.queues[number]):
+                break
+            del self._waiting[0]  # so that no later decision looks at it
+
+        waiting = (self.queues[number] for _, number in self._waiting)
+        return filter(self._is_unstarted, waiting)
 
     def _is_unstarted(self, queue: GroupQueue) -> bool:
         return bool(queue.units) and not self.workers_of(queue)
 
     def requeue_group(self, queue: GroupQueue) -> None:
         """Let a group wait for a worker if it no longer has one."""
-        if not queue.is_plain and self._is_unstarted(queue):
-            # Once only, and with its new rank: decisions count the work of each entry.
-            self._waiting = [
-                (rank, number)
-                for rank, number in self._waiting
-                if number != queue.number
-            ]
-            insort(self._waiting, (self._rank(queue), queue.number))
+        if queue.is_plain or not self._is_unstarted(queue):
+            return
+
+        # Once only, and with its new rank: decisions count the work of each entry.
+        self._waiting = [
+            (rank, number) for rank, number in self._waiting if number != queue.number
+        ]
+        insort(self._waiting, (self._rank(queue), queue.number))
 
     def _rank(self, queue: GroupQueue) -> tuple[float, float]:
         """Order groups: those with most devices first, since these fit least easily; then by the amount of work.
@@ -149,7 +163,8 @@ class RunState:
         """
         if not self.limits.longest_first:
             return 0, -self.total(queue) if queue.known_seconds else 0
-        return -len(queue.group.needs), -self.total(queue)
+
+        return -len(queue.group.requirements), -self.total(queue)
 
     # Workers and their time.
 
@@ -171,95 +186,99 @@ class RunState:
         """Return the seconds for which a worker has work."""
         if not worker.pending:
             return 0.0
-        first, *behind = [
-            self.wait(one) + self.expected(one) if one.boots else self.expected(one)
-            for one in worker.pending
+
+        current, *behind = [
+            self.wait(assignment) + self.expected(assignment)
+            for assignment in worker.pending
         ]
-        at_least = (
-            _LEFT_OF_UNKNOWN * first
-            if not self.estimates.is_known(worker.pending[0].test)
-            else 0.0
-        )
-        return max(first - (now - worker.since), at_least) + sum(behind)
+        left = max(current - (now - worker.since), 0.0)
+        if not self.estimates.is_known(worker.pending[0].test):
+            left = max(left, _LEFT_OF_UNKNOWN * current)
+
+        return left + sum(behind)
 
     def remaining_in(self, queue: GroupQueue, now: float) -> list[float]:
-        """Return the same for each worker that runs a group."""
+        """Return the seconds for which each worker of a group has work."""
         return [self.remaining(worker, now) for worker in self.workers_of(queue)]
 
     def leaves_group_in(self, worker: WorkerState, now: float) -> float:
         """Return after how many seconds a worker may finish its share of its group."""
+        remaining = self.remaining(worker, now)
         queue = self.group_of(worker)
-        share = (
-            0.0
-            if queue is None
-            else self.work(queue) / max(1, len(self.workers_of(queue)))
-        )
-        return self.remaining(worker, now) + share
+        if queue is None:
+            return remaining
+
+        number = max(1, len(self.workers_of(queue)))
+        return remaining + self.work(queue) / number
 
     def end(self, queue: GroupQueue, free_in: list[float]) -> float:
         """Return after how many seconds a group is done by workers that are free in ``free_in`` seconds."""
-        if len(queue.units) > WEIGHED_UNITS or queue.unknown:
+        if len(queue.units) > MAX_WEIGHED_UNITS or queue.unknown:
             return max(finish_time_divisible(free_in, self.work(queue)), *free_in)
+
         return end_of(free_in, self.lengths(queue))
 
     # Workers and their devices.
 
-    def needs(self, worker: WorkerState) -> tuple[int, ...]:
-        """Return the devices that a worker has for its group."""
+    def requirements_of(self, worker: WorkerState) -> tuple[int, ...]:
+        """Return the requirements of the devices that a worker has for its group."""
         queue = self.group_of(worker)
-        return () if queue is None else queue.group.needs
+        return () if queue is None else queue.group.requirements
 
     def held(self, worker: WorkerState) -> int:
         """Return the number of devices that a worker has or will have."""
-        groups = [one.group for one in worker.pending]
+        groups = [assignment.group for assignment in worker.pending]
         if worker.group is not None and not worker.is_over:
             groups.append(worker.group)
-        return max((len(self.queues[group].group.needs) for group in groups), default=0)
+
+        return max(
+            (len(self.queues[group].group.requirements) for group in groups), default=0
+        )
 
     def free_for(self, worker: WorkerState) -> float:
         """Return how many devices fit beside those of other workers; those of finished workers are about to be stopped.
 
         For an idle worker these count, too: it begins at once, and would have to wait for them to stop.
         """
-        others = (
-            self.other_active_workers(worker)
-            if worker.pending
-            else self.other_workers(worker)
-        )
+        others = self.other_workers(worker)
+        if worker.pending:
+            others = self.other_active_workers(worker)
+
         return self.limits.max_devices - sum(map(self.held, others))
 
     def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
         """Return whether a group's devices can boot while the worker still has others."""
         if queue.group.is_unshared and not self.limits.prefetch:
             return False
+
         missing = self._missing(worker, queue).total()
         return sum(map(self.held, self.workers)) + missing <= self.limits.max_devices
 
     def boot_seconds(self, worker: WorkerState, queue: GroupQueue) -> float:
         """Return the boot time of the devices that a worker lacks for a group."""
-        return max(map(self.estimates.boot, self.booting(worker, queue)), default=0.0)
+        return self._boot(self.booting(worker, queue))
 
     def booting(self, worker: WorkerState, queue: GroupQueue) -> Iterator[int]:
         """Yield the models that a worker lacks for a group."""
-        missing, group = self._missing(worker, queue), queue.group
-        return (
-            model
-            for need, model in zip(group.needs, group.models, strict=True)
-            if missing[need]
-        )
+        group = queue.group
+        missing = self._missing(worker, queue)
+        for requirement, model in zip(group.requirements, group.models, strict=True):
+            if missing[requirement]:
+                yield model
 
     def _missing(self, worker: WorkerState, queue: GroupQueue) -> Counter[int]:
-        return Counter(queue.group.needs) - Counter(self.needs(worker))
+        """Return how many devices of each requirement a worker lacks for a group."""
+        # A group may need several devices for equal requirements, so that a set would not do.
+        return Counter(queue.group.requirements) - Counter(self.requirements_of(worker))
 
     # Lengths, in seconds.
 
     def wait(self, assignment: Assignment) -> float:
         """Return how long a worker waits for a test's devices after its previous tests."""
-        return max(
-            0.0,
-            max(map(self.estimates.boot, assignment.boots), default=0.0)
-            - assignment.overlapping,
-        )
+        if not assignment.boots:
+            return 0.0
+
+        return max(0.0, self._boot(assignment.boots) - assignment.overlapping)
 
     def expected(self, assignment: Assignment) -> float:
         """Return a test's known or estimated duration."""
@@ -280,6 +299,8 @@ class RunState:
 
     def total(self, queue: GroupQueue) -> float:
         """Return the duration of a group's remaining tests on one worker, plus one boot."""
-        return max(
-            map(self.estimates.boot, queue.group.models), default=0.0
-        ) + self.work(queue)
+        return self._boot(queue.group.models) + self.work(queue)
+
+    def _boot(self, models: Iterable[int]) -> float:
+        """Return the time until devices of these models are ready: they boot at the same time."""
+        return max(map(self.estimates.boot, models), default=0.0)

@@ -25,17 +25,23 @@ def split(tests: Sequence[ItemCost], count: int) -> list[int]:
     """Return the index of the shard, from 0 to ``count - 1``, for each test.
 
     The tests of a group are spread over as few shards as shorten the longest one. The result depends neither on the
-    order of the tests nor on rounding, and no shard is empty if there are enough tests.
+    order of the tests nor on rounding: each machine splits the suite by itself. No shard is empty if there are enough
+    tests.
+
+    >>> split([ItemCost("test_a", "ios", 30_000), ItemCost("test_b", None, 1_000)], 2)
+    [0, 1]
     """
     order = sorted(range(len(tests)), key=lambda index: tests[index].nodeid)
     groups: dict[Hashable | None, list[int]] = {}
     for index in order:
         groups.setdefault(tests[index].group, []).append(index)
+
     plain = groups.pop(None, [])
     by_length = sorted(
         groups.values(),
         key=lambda group: -sum(tests[index].milliseconds for index in group),
     )
+
     limits = {
         limit * percent // 100
         for limit in _limits(tests, by_length, count)
@@ -48,6 +54,8 @@ def split(tests: Sequence[ItemCost], count: int) -> list[int]:
     for plan in plans:
         plan.fill(plain)
         plan.leave_none_empty(order)
+
+    # Of equal plans the first, which is the same on each machine.
     best = min(plans, key=lambda plan: plan.cost())
     return [best.shards[index] for index in range(len(tests))]
 
@@ -62,15 +70,19 @@ class _Plan:
         self.shards: dict[int, int] = {}
 
     def added_cost(self, shard: int, index: int) -> int:
+        """Return the milliseconds that a test adds to a shard, with a boot if it is the first of its group there."""
         test = self._tests[index]
-        return test.milliseconds + (
-            0 if test.group is None or test.group in self._groups[shard] else BOOT
-        )
+        if test.group is None or test.group in self._groups[shard]:
+            return test.milliseconds
+
+        return test.milliseconds + BOOT
 
     def put(self, shard: int, index: int) -> None:
+        """Assign a test to a shard."""
         self.loads[shard] += self.added_cost(shard, index)
         self.shards[index] = shard
-        if (group := self._tests[index].group) is not None:
+        group = self._tests[index].group
+        if group is not None:
             self._groups[shard].add(group)
 
     def cost(self) -> int:
@@ -81,8 +93,9 @@ class _Plan:
         """Put tests without a device into the least loaded shards, longest first."""
         heap = [(load, shard) for shard, load in enumerate(self.loads)]
         heapify(heap)
+
         for index in sorted(plain, key=lambda index: -self._tests[index].milliseconds):
-            shard = heap[0][1]
+            _, shard = heap[0]
             self.put(shard, index)
             heapreplace(heap, (self.loads[shard], shard))
 
@@ -91,19 +104,25 @@ class _Plan:
         tests_of: list[list[int]] = [[] for _ in self.loads]
         for index in order:
             tests_of[self.shards[index]].append(index)
-        for shard in [shard for shard, tests in enumerate(tests_of) if not tests]:
-            giving = max(range(len(tests_of)), key=lambda of: len(tests_of[of]))
-            if len(tests_of[giving]) > 1:
-                # Prefer one without a device.
-                tests_of[giving].sort(
-                    key=lambda index: self._tests[index].group is None
-                )
-                tests_of[shard].append(tests_of[giving].pop())
-                self._fill_again(shard, tests_of[shard])
-                self._fill_again(giving, tests_of[giving])
+
+        for shard, tests in enumerate(tests_of):
+            if tests:
+                continue
+
+            giving = max(range(len(tests_of)), key=lambda other: len(tests_of[other]))
+            if len(tests_of[giving]) <= 1:
+                return  # fewer tests than shards
+
+            # The last is moved: one without a device, if there is one.
+            tests_of[giving].sort(key=lambda index: self._tests[index].group is None)
+            tests.append(tests_of[giving].pop())
+            self._fill_again(shard, tests)
+            self._fill_again(giving, tests_of[giving])
 
     def _fill_again(self, shard: int, tests: Sequence[int]) -> None:
-        self.loads[shard], self._groups[shard] = 0, set()
+        """Replace the tests of a shard."""
+        self.loads[shard] = 0
+        self._groups[shard] = set()
         for index in tests:
             self.put(shard, index)
 
@@ -112,17 +131,18 @@ def _limits(
     tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int
 ) -> tuple[int, int]:
     """Return the smallest possible limits of a shard: with device tests only, and with all tests."""
-    everything = sum(test.milliseconds for test in tests) + BOOT * len(tests)
-    low, high = 0, everything
+    work = sum(test.milliseconds for test in tests)
+
+    # A binary search, from nothing to a boot for each test.
+    low, high = 0, work + BOOT * len(tests)
     while low < high:
         limit = (low + high) // 2
         if max(_cut(tests, by_length, count, limit).loads) > limit:
             low = limit + 1
         else:
             high = limit
-    average = (
-        sum(test.milliseconds for test in tests) + BOOT * len(by_length)
-    ) // count
+
+    average = (work + BOOT * len(by_length)) // count
     return low, max(low, average)
 
 
@@ -135,6 +155,7 @@ def _whole(
         shard = plan.loads.index(min(plan.loads))
         for index in group:
             plan.put(shard, index)
+
     return plan
 
 
@@ -149,11 +170,10 @@ def _cut(
     shard = 0
     for group in by_length:
         for index in group:
-            if (
-                plan.loads[shard]
-                and plan.loads[shard] + plan.added_cost(shard, index) > limit
-                and shard < count - 1
-            ):
+            load = plan.loads[shard]
+            is_full = load > 0 and load + plan.added_cost(shard, index) > limit
+            if is_full and shard < count - 1:
                 shard += 1
             plan.put(shard, index)
+
     return plan

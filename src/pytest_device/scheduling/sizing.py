@@ -1,6 +1,6 @@
 """Computes how long sessions must last from the durations of tests in earlier runs. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Final
@@ -20,67 +20,86 @@ Seconds = Callable[[str], float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """One test's need of one device; ``is_fixed`` if the test itself sets its session's maximum duration."""
+class DeviceUsage:
+    """A test's use of one device."""
 
     nodeid: str
-    need: "DeviceRequirement"
+    requirement: "DeviceRequirement"
     is_fixed: bool
+    """Whether the test's marker sets the maximum duration of the session."""
 
 
 def needed_minutes(seconds: float | None, minutes: int, limit: int) -> int:
     """Return how many minutes must be left of a session for a test that took ``seconds``.
 
-    At least ``minutes``, which the test requests; otherwise less than ``limit``, the duration of a new session.
+    >>> needed_minutes(480, 2, 30)
+    10
+
+    Arguments:
+        seconds: the test's duration in earlier runs; None if unknown.
+        minutes: the minimum, which the test requests.
+        limit: the duration of a new session. Less than this is required, since no session has so much left once its
+            device is ready: a test that is longer would replace session after session.
     """
-    known = 0 if seconds is None else ceil(seconds * MARGIN / 60)
+    if seconds is None:
+        return minutes
+
+    known = ceil(seconds * MARGIN / 60)
     return max(minutes, min(known, limit - 1))
 
 
 def sized(
-    uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int
+    usages: Iterable[DeviceUsage], seconds_of: Seconds, unknown_minutes: int
 ) -> Mapping["DeviceRequirement", "SessionRequest"]:
-    """Return requests to replace those of the needs, with a duration based on their tests.
+    """Return the requests that replace those of some requirements, with a duration based on their tests.
 
-    A test without a known duration takes ``unknown_minutes``; if none is known, or a test fixes the duration, nothing
-    changes. The new duration leaves time for the last test and never exceeds the old one.
+    A requirement keeps its request if the duration of no test is known, or if a test sets it. A new duration never
+    exceeds the old one.
+
+    Arguments:
+        usages: all uses of devices in this run.
+        seconds_of: returns the known durations.
+        unknown_minutes: the duration of a test without a known one.
     """
-    tests: dict[DeviceRequirement, list[Use]] = {}
-    for use in uses:
-        tests.setdefault(use.need, []).append(use)
-    sizes = {
-        need: _minutes(of_need, seconds_of, unknown_minutes)
-        for need, of_need in tests.items()
-    }
-    return {
-        need: _lasting(need.request, minutes)
-        for need, minutes in sizes.items()
-        if minutes is not None
-    }
+    usages_of: dict[DeviceRequirement, list[DeviceUsage]] = {}
+    for usage in usages:
+        usages_of.setdefault(usage.requirement, []).append(usage)
+
+    requests: dict[DeviceRequirement, SessionRequest] = {}
+    for requirement, of_requirement in usages_of.items():
+        minutes = _minutes(of_requirement, seconds_of, unknown_minutes)
+        if minutes is not None:
+            requests[requirement] = _with_duration(requirement.request, minutes)
+
+    return requests
 
 
 def _minutes(
-    uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int
+    usages: Sequence[DeviceUsage], seconds_of: Seconds, unknown_minutes: int
 ) -> int | None:
-    uses = tuple(uses)
-    known = [seconds_of(use.nodeid) for use in uses]
-    if any(use.is_fixed for use in uses) or all(seconds is None for seconds in known):
+    """Return the duration of a session for all tests of a requirement, None to keep that of its request."""
+    known = [seconds_of(usage.nodeid) for usage in usages]
+    if any(usage.is_fixed for usage in usages) or all(
+        seconds is None for seconds in known
+    ):
         return None
+
     minutes = sum(
         unknown_minutes if seconds is None else seconds / 60 for seconds in known
     )
-    kept = max(use.need.minutes for use in uses)
-    return STEP_MINUTES * ceil((minutes * MARGIN + kept) / STEP_MINUTES)
+    # A session with less time left is replaced: without this, the last test would boot another device.
+    left_for_last_test = max(usage.requirement.minutes for usage in usages)
+    return STEP_MINUTES * ceil((minutes * MARGIN + left_for_last_test) / STEP_MINUTES)
 
 
-def _lasting(request: "SessionRequest", minutes: int) -> "SessionRequest":
-    longest, idle = (
-        request.max_duration_minutes or DURATION_MAX_MINUTES,
-        request.max_idle_time_minutes,
-    )
-    if minutes >= longest:
+def _with_duration(request: "SessionRequest", minutes: int) -> "SessionRequest":
+    """Return a request with this duration if it is shorter than the request's own."""
+    if minutes >= (request.max_duration_minutes or DURATION_MAX_MINUTES):
         return request
-    shorter = None if idle is None else min(idle, minutes - 1)
+
+    idle = request.max_idle_time_minutes
+    if idle is not None:
+        idle = min(idle, minutes - 1)  # it must be smaller than the duration
     return request.model_copy(
-        update={"max_duration_minutes": minutes, "max_idle_time_minutes": shorter}
+        update={"max_duration_minutes": minutes, "max_idle_time_minutes": idle}
     )

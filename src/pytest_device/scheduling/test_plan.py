@@ -1,11 +1,10 @@
 """The tests to run, grouped by needed devices and shared fixtures, in order. Pure."""
 
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pytest_device.scheduling.dispatcher import Dispatcher
@@ -41,12 +40,17 @@ class TestPlan:
     whole_bonds: Sequence[int] = ()
     """Bonds whose tests run on one worker in any case."""
     sizes: Sequence[int] = ()
-    """Size of each test's code; empty if unknown."""
+    """Size of each test's code, 0 if unknown; empty if no size is known."""
 
     def to_wire(self) -> str:
         """Serialize for ``from_wire`` in another process: execnet takes eight times as long for the values."""
         groups = [
-            (group.needs, group.models, group.is_shareable, group.is_unshared)
+            (
+                group.requirements,
+                group.models,
+                group.is_shareable,
+                group.is_unshared,
+            )
             for group in self.groups
         ]
         return json.dumps(
@@ -63,23 +67,25 @@ class TestPlan:
     @classmethod
     def from_wire(cls, text: str) -> Self:
         """Parse a plan that another process sent."""
-        groups, models, tests, may_order, whole_bonds, sizes = json.loads(text)
-        known = [
-            DeviceGroup(tuple(needs), tuple(of), *flags) for needs, of, *flags in groups
+        values, models, tests, may_order, whole_bonds, sizes = json.loads(text)
+        groups = [
+            DeviceGroup(tuple(requirements), tuple(model_of), *flags)
+            for requirements, model_of, *flags in values
         ]
-        return cls(known, models, tests, may_order, whole_bonds, sizes)
+        return cls(groups, models, tests, may_order, whole_bonds, sizes)
 
     def has_devices(self) -> bool:
         """Return whether any test needs a device."""
-        return any(group.needs for group in self._used())
+        return any(group.requirements for group in self._used())
 
-    def most_at_once(self) -> int:
+    def max_devices(self) -> int:
         """Return the maximum number of devices that a test needs."""
-        return max((len(group.needs) for group in self._used()), default=0)
+        return max((len(group.requirements) for group in self._used()), default=0)
 
     def _used(self) -> Iterator[DeviceGroup]:
         """Yield the groups that have tests: other plugins may deselect tests after grouping."""
-        return (self.groups[number] for number in {group for group, _ in self.tests})
+        numbers = {group for group, _ in self.tests}
+        return (self.groups[number] for number in numbers)
 
     def dispatcher(
         self,
@@ -88,35 +94,45 @@ class TestPlan:
         boots: MutableSequence[float | None],
         limits: Limits,
     ) -> Dispatcher[Any]:
-        """Return a dispatcher for ``limits.width`` workers; ``boots`` must hold ``self.boots(history)``."""
+        """Return a dispatcher of these tests.
+
+        Arguments:
+            nodeids: the node ID of each test, by which ``history`` knows durations.
+            history: the durations of earlier runs.
+            boots: the boot times, ``self.boots(history)`` at first. The caller may fill them in at any time.
+            limits: what the assignment must observe, with the number of workers.
+        """
         width = limits.width
         units = (
             self._units_for_one_worker()
             if width == 1
             else self._units_for_workers(width)
         )
+
         seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
         limits = replace(limits, longest_first=width > 1 and self.may_order)
         if limits.longest_first and None in seconds:
-            first = self._first_of_functions(nodeids)
+            # Later sorts are stable: they keep this order among tests of equal estimates.
+            keys = self._keys_of_unknown(nodeids)
             for of_group in units:
-                of_group.sort(key=lambda unit: first[unit[0]])
+                of_group.sort(key=lambda unit: keys[unit[0]])
 
         families = self._families(nodeids)
         return Dispatcher(self.groups, units, seconds, boots, limits, families)
 
-    def _first_of_functions(self, nodeids: Sequence[str]) -> Sequence[tuple[int, int]]:
+    def _keys_of_unknown(self, nodeids: Sequence[str]) -> Sequence[tuple[int, int]]:
         """Return a sort key for each test: the order of tests whose durations are estimated to be equal.
 
         One case of each function comes first, since it shows how long the others take while there is time to start
         the long ones early; of these, the one with the largest code, which probably does most.
         """
-        numbers = defaultdict[str, int](int)
+        cases: Counter[str] = Counter()
         keys: list[tuple[int, int]] = []
-        for nodeid, size in zip(nodeids, self.sizes or repeat(0)):  # noqa: B905
-            function = nodeid.partition("[")[0]
-            keys.append((numbers[function], -size))
-            numbers[function] += 1
+        for test, nodeid in enumerate(nodeids):
+            function = _function(nodeid)
+            keys.append((cases[function], -self._size(test)))
+            cases[function] += 1
+
         return keys
 
     def _families(self, nodeids: Sequence[str]) -> Families:
@@ -124,32 +140,37 @@ class TestPlan:
 
         @cache
         def families(test: int) -> Sequence[int | str]:
-            names = nodeids[test].partition("[")[0].split("::")
-            nodes = accumulate(names, "{}::{}".format)
-            size = self.sizes[test] if self.sizes else 0
-            return [size.bit_length(), *nodes]
+            nodes: list[str] = []
+            for name in _function(nodeids[test]).split("::"):
+                nodes.append(f"{nodes[-1]}::{name}" if nodes else name)
+            return [self._size(test).bit_length(), *nodes]
 
         return families
 
+    def _size(self, test: int) -> int:
+        return self.sizes[test] if self.sizes else 0
+
     def boots(self, history: "History") -> list[float | None]:
         """Return each model's boot time, None if unknown."""
-        return list(map(history.usual_boot, self.models))
+        return [history.usual_boot(model) for model in self.models]
 
     def _units_for_one_worker(self) -> list[list[Unit]]:
         """Keep groups together in the suite's order, and those that share fixtures with the first that has a device."""
-        groups: dict[int, int] = {}
+        group_of_bond: dict[int, int] = {}
         for group, bond in self.tests:
             if bond == NO_BOND:
                 continue
-            first = groups.setdefault(bond, group)
-            if not self.groups[first].needs:
-                groups[bond] = group
-        places = [(groups.get(bond, group), bond) for group, bond in self.tests]
-        # Tests without devices stay separate, so that any number of them can fill a boot.
-        return self._units(
-            (group, _ALL if self.groups[group].needs else bond)
-            for group, bond in places
-        )
+            first = group_of_bond.setdefault(bond, group)
+            if not self.groups[first].requirements:
+                group_of_bond[bond] = group
+
+        places: list[tuple[int, int]] = []
+        for own_group, bond in self.tests:
+            group = group_of_bond.get(bond, own_group)
+            # Tests without devices stay separate, so that any number of them can fill a boot.
+            places.append((group, _ALL if self.groups[group].requirements else bond))
+
+        return self._units(places)
 
     def _units_for_workers(self, width: int) -> list[list[Unit]]:
         """Keep tests with shared fixtures and devices together, as long as that leaves a share for every worker.
@@ -158,23 +179,22 @@ class TestPlan:
         """
         units = self._units(self.tests)
         whole = set(self.whole_bonds)
-        for number, (group, of_group) in enumerate(
-            zip(self.groups, units, strict=True)
-        ):
-            if group.is_shareable:
-                size = max(1, sum(map(len, of_group)) // (_UNITS_FOR_EACH * width))
-                units[number] = [
-                    piece
-                    for unit in of_group
-                    for piece in (
-                        [unit] if self._bond(unit) in whole else _split(unit, size)
-                    )
-                ]
-        return units
+        for number, group in enumerate(self.groups):
+            if not group.is_shareable:
+                continue
 
-    def _bond(self, unit: Unit) -> int:
-        _, bond = self.tests[unit[0]]
-        return bond
+            tests = sum(map(len, units[number]))
+            max_size = max(1, tests // (_UNITS_FOR_EACH * width))
+            pieces: list[Unit] = []
+            for unit in units[number]:
+                _, bond = self.tests[unit[0]]
+                if bond in whole:
+                    pieces.append(unit)
+                else:
+                    pieces += _split(unit, max_size)
+            units[number] = pieces
+
+        return units
 
     def _units(self, places: Iterable[tuple[int, int]]) -> list[list[Unit]]:
         """Return the units of each group: the tests with an equal group and bond, in the order of their first."""
@@ -188,12 +208,19 @@ class TestPlan:
             else:
                 unit_of[group, bond] = [test]
                 units[group].append(unit_of[group, bond])
+
         return units
 
 
-def _split(unit: Unit, size: int) -> Iterator[Unit]:
-    for first in range(0, len(unit), size):
-        yield unit[first : first + size]
+def _split(unit: Unit, max_size: int) -> Iterator[Unit]:
+    for first in range(0, len(unit), max_size):
+        yield unit[first : first + max_size]
+
+
+def _function(nodeid: str) -> str:
+    """Return the node ID of a test's function, which is that of all its cases up to the parameters."""
+    function, _, _ = nodeid.partition("[")
+    return function
 
 
 class Numbers(dict[Any, int]):
@@ -216,10 +243,11 @@ def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list
     )
     dispatcher.add_worker(None)
     order: list[int] = []
-    while assigned := [
-        test for _, tests, _ in dispatcher.assign(0.0) for test in tests
-    ]:
+    while True:
+        assigned = [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]
+        if not assigned:
+            return sorted(order, key=dispatcher.has_devices)
+
         order += assigned
         for test in assigned:
             dispatcher.done(None, test, None, 0.0)
-    return sorted(order, key=dispatcher.has_devices)

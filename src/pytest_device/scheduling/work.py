@@ -11,15 +11,16 @@ Unit = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class DeviceGroup:
-    """Tests that can run on the same devices one after the other; device numbers, empty for tests without devices."""
+    """Tests that can run on the same devices, one after the other."""
 
-    needs: tuple[int, ...] = ()
+    requirements: tuple[int, ...] = ()
+    """Number of the requirement of each device, in ascending order; empty for tests without devices."""
     models: tuple[int, ...] = ()
-    """Model number of each device, for estimating boots."""
+    """Number of each device's model, in the same order: devices of a model take about as long to boot."""
     is_shareable: bool = True
     """Whether several workers may run it, each with its own devices."""
     is_unshared: bool = False
-    """Whether each test has unshared devices."""
+    """Whether each test has devices of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Limits:
     prefetch: int = 0
     """Number of tests with unshared devices that a worker knows in advance, so that the devices can boot."""
     longest_first: bool = True
-    """Whether the suite's order need not be kept."""
+    """Whether long tests may come first; otherwise the suite's order is kept."""
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class GroupQueue:
     @property
     def is_plain(self) -> bool:
         """Whether its tests need no device."""
-        return not self.group.needs
+        return not self.group.requirements
 
 
 @dataclass(slots=True)

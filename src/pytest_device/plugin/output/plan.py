@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -160,11 +160,23 @@ def _schedule(
     return _Schedule(requirements, plan, steps, lasting, sessions)
 
 
-def planned_minutes(
-    tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int
-) -> float:
-    """Return the expected device minutes of a run with ``width`` processes, boots included."""
-    return _schedule(tests, config, settings, width).minutes
+def budget_problem(
+    tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
+) -> str:
+    """Return how many minutes a run is expected to need, boots included, if that is more than its budget; else ""."""
+    budget = settings.budget_minutes
+    if budget is None:
+        return ""
+
+    # Each worker compares the whole run: it has collected all tests.
+    worker_input: dict[str, Any] = getattr(config, "workerinput", {})
+    width: int = worker_input.get("workercount", 1)
+    minutes = _schedule(tests, config, settings, width).minutes
+    if minutes <= budget:
+        return ""
+
+    source = settings.source("budget_minutes")
+    return f"the plan needs about {minutes:.1f} device minutes, but the budget is {budget:g} minutes ({source})"
 
 
 def _lines(
@@ -210,7 +222,7 @@ def _devices(
     sessions: Sequence[Lasting],
 ) -> Iterator[str]:
     tests = Counter(
-        chain.from_iterable(plan.groups[group].needs for group, _ in plan.tests)
+        chain.from_iterable(plan.groups[group].requirements for group, _ in plan.tests)
     )
     lines: dict[str, list[int]] = defaultdict(list)
     for number, requirement in enumerate(requirements):
@@ -244,7 +256,7 @@ def sessions_of(
     for step in steps:
         group = plan.groups[step.group]
         held = open_by_worker[step.worker]
-        models = dict(zip(_counted(group.needs), group.models, strict=True))
+        models = dict(zip(_counted(group.requirements), group.models, strict=True))
         for slot, session in list(held.items()):
             if slot not in models or (
                 step.begins > session.begins + boots[models[slot]] + room(slot[0], step)

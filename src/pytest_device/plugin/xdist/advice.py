@@ -31,13 +31,17 @@ def _is_true(dist: str, plan: TestPlan) -> bool:
         case "load":
             return (
                 sum(
-                    bool(group.needs) and not group.is_unshared for group in plan.groups
+                    bool(group.requirements) and not group.is_unshared
+                    for group in plan.groups
                 )
                 > 1
             )
         case _:  # an unshared module or class stays on one worker anyway
             return (
-                sum(bool(group.needs) and group.is_shareable for group in plan.groups)
+                sum(
+                    bool(group.requirements) and group.is_shareable
+                    for group in plan.groups
+                )
                 > 1
             )
 
@@ -45,7 +49,7 @@ def _is_true(dist: str, plan: TestPlan) -> bool:
 def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
     """Return whether device tests are in groups, which pytest-xdist appends to their node IDs."""
     return any(
-        plan.groups[group].needs and nodeid.rfind("@") > nodeid.rfind("]")
+        plan.groups[group].requirements and nodeid.rfind("@") > nodeid.rfind("]")
         for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True)
     )
 
@@ -57,7 +61,7 @@ class RemainingNeeds:
         self._tests: dict[int, set[str]] = defaultdict(set)
         self._requirements: dict[str, tuple[int, ...]] = {}
         for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True):
-            self._requirements[nodeid] = plan.groups[group].needs
+            self._requirements[nodeid] = plan.groups[group].requirements
             for requirement in self._requirements[nodeid]:
                 self._tests[requirement].add(nodeid)
 

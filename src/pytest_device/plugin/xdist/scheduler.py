@@ -103,8 +103,8 @@ class DeviceScheduling(LoadScheduling):
         self.collection = next(iter(self.node2collection.values()))
         self._models = plan.models
         self._boots = plan.boots(self._history)
-        most = max(self._settings.max_devices, plan.most_at_once())
-        limits = Limits(len(self.node2collection), most, self._settings.prefetch)
+        max_devices = max(self._settings.max_devices, plan.max_devices())
+        limits = Limits(len(self.node2collection), max_devices, self._settings.prefetch)
         self._dispatcher = plan.dispatcher(
             self.collection, self._history, self._boots, limits
         )
