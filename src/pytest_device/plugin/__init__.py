@@ -1,4 +1,4 @@
-"""The pytest edge: hooks and fixtures that connect the steps of the flow, without logic of their own.
+"""The integration with pytest: the hooks that connect all other modules, without logic of their own.
 
 Everything heavy is imported inside the hooks, and only for a run with device tests.
 """

@@ -55,6 +55,7 @@ def read_durations(path: Path, source: str) -> Durations:
             _read_file(file, durations)
         except (OSError, _InvalidError) as error:
             raise _unreadable(file, source, error) from None
+
     return durations
 
 
@@ -106,8 +107,9 @@ def _read_json(text: str, durations: Durations) -> None:
     if not isinstance(values, dict):
         raise _InvalidError(f"it contains {_shown(values)}, not an object")
 
-    known = cast("dict[str, Any]", values)
-    pairs = _in_device_run(known) if "tests" in known else known.items()
+    parsed = cast("dict[str, Any]", values)
+    # A file of pytest-split has node IDs as keys, which contain a path.
+    pairs = _in_device_run(parsed) if "tests" in parsed else parsed.items()
     for test, seconds in pairs:
         durations.by_node_id.setdefault(test, []).append(_seconds(test, seconds))
 
@@ -130,6 +132,7 @@ def _in_device_run(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         raise _InvalidError(
             f"it is no device-run.json: {type(error).__name__}: {error}"
         ) from None
+
     yield from lengths
 
 
@@ -167,6 +170,7 @@ def _seconds(test: str, value: object) -> float:
     # NaN fails both comparisons.
     if is_number and 0 <= cast("float", value) <= _MAX_SECONDS:
         return float(cast("float", value))
+
     raise _InvalidError(
         f"{test} has {_shown(value)}, which is no number of seconds from 0 to {_MAX_SECONDS:.0f}"
     )

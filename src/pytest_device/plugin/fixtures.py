@@ -1,4 +1,4 @@
-"""The device fixtures: each connects two steps of the flow."""
+"""The fixtures for devices, without logic of their own: every run loads this module."""
 
 from collections.abc import Generator, Mapping
 from functools import partial
@@ -245,6 +245,7 @@ def device_process_environment(
     """Set the variables of ``device_environment`` in this process for the duration of the test."""
     for name, value in device_environment.items():
         monkeypatch.setenv(name, value)
+
     return device_environment
 
 

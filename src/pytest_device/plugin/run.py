@@ -595,7 +595,7 @@ class DeviceTests(TimerNotes):
 
         if report.failed and call.excinfo and call.when != "teardown":
             evidence = self._evidence.take(item, self.devices.sessions(item))
-            error = self._look_up(item, call.excinfo.value, error)
+            error = self._cause_of_failure(item, call.excinfo.value, error)
 
         if (
             self._settings.logs == "always"
@@ -645,7 +645,7 @@ class DeviceTests(TimerNotes):
 
         return report
 
-    def _look_up(
+    def _cause_of_failure(
         self,
         item: pytest.Item,
         raised: BaseException,
@@ -673,7 +673,7 @@ class DeviceTests(TimerNotes):
         """Return the verdict on an error, None if it is the test's own; notify hooks if the test has devices."""
         verdict: Verdict | None = None
         if error:
-            verdict = self._blame(item, report, excinfo, error)
+            verdict = self._report_error(item, report, excinfo, error)
 
         if report.failed and requirements_of(item):
             self._log.call_hook(
@@ -686,7 +686,7 @@ class DeviceTests(TimerNotes):
 
         return verdict
 
-    def _blame(
+    def _report_error(
         self,
         item: pytest.Item,
         report: pytest.TestReport,
@@ -698,14 +698,14 @@ class DeviceTests(TimerNotes):
         # A group shows each of its errors.
         if error not in getattr(excinfo.value, "exceptions", ()):
             text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
-            self._say(item, report, excinfo, self._redactor.text(text), error)
+            self._replace_text(item, report, excinfo, self._redactor.text(text), error)
 
         if verdict is Verdict.INFRASTRUCTURE and report.when != "teardown":
             item.stash[_UNREPORTED_ERROR] = error
 
         return verdict
 
-    def _say(
+    def _replace_text(
         self,
         item: pytest.Item,
         report: pytest.TestReport,

@@ -113,6 +113,7 @@ def weighed(
 ) -> list[ItemCost]:
     """Return tests, given as node ID and group, with their durations; unknown ones get the average."""
     durations = [known[nodeid] for nodeid, _ in tests if nodeid in known]
+    # In whole numbers: their sum does not depend on the order of the tests.
     average = sum(durations) // len(durations) if durations else None
 
     def milliseconds(nodeid: str, group: Hashable | None) -> int:

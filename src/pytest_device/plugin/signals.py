@@ -27,7 +27,7 @@ class GracefulShutdown:
     def __init__(self, on_termination: Callable[[], None] = lambda: None) -> None:
         self._on_termination = on_termination
         self._numbers: list[int] = []
-        self._noted = 0
+        self._during_shutdown = 0
         self._closing = False
         self._skips_waits = False
         self._raised_at = -SIGNAL_DEBOUNCE_SECONDS
@@ -46,6 +46,7 @@ class GracefulShutdown:
         return self._skips_waits
 
     def install(self) -> None:
+        """Handle the signals from here on; nothing in another thread than the main one."""
         if threading.current_thread() is not threading.main_thread():
             return
 
@@ -68,6 +69,7 @@ class GracefulShutdown:
         self._closing = True
 
     def restore(self) -> None:
+        """Restore the handlers of before."""
         # Emptied first: `interrupt` must not send what is no longer handled.
         while self._replaced:
             number, former = self._replaced.popitem()
@@ -80,10 +82,15 @@ class GracefulShutdown:
         if number != signal.SIGINT:
             self._on_termination()
 
+        is_repeated = time.monotonic() - self._raised_at < SIGNAL_DEBOUNCE_SECONDS
+        raises = not is_repeated
+        if self._closing:
+            self._during_shutdown += 1
+            raises = self._during_shutdown == FORCE_AFTER_SIGNALS
+            if not is_repeated:
+                self._skips_waits = True
+
         # Not pytest.exit(): a test's "except Exception" would swallow its exception.
-        self._noted += self._closing
-        again = time.monotonic() - self._raised_at < SIGNAL_DEBOUNCE_SECONDS
-        self._skips_waits |= self._closing and not again
-        if self._noted == FORCE_AFTER_SIGNALS or not (self._closing or again):
+        if raises:
             self._raised_at = time.monotonic()
             raise KeyboardInterrupt
