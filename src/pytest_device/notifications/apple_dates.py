@@ -44,6 +44,7 @@ def next_match(
     times = _times(components)
     local_now = now.astimezone(zone).replace(tzinfo=None)
 
+    # By day, then by time of day: both in order, so that the first match is the next one.
     for day in _dates(components, local_now.date()):
         for time_of_day in times:
             local = datetime.combine(day, time_of_day)
@@ -73,6 +74,7 @@ def _check(components: Mapping[str, Any]) -> None:
                 f"{name} {value}: iOS behavior outside {low} to {high} is undocumented"
             )
 
+    # It names no date: Apple documents no match of everything.
     names = components.keys() - {"timezone"}
     if not names:
         raise NotSpecified(

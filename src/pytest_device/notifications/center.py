@@ -184,6 +184,7 @@ class NotificationCenter:
             )
 
         identifier = accepted.identifier
+        # Also if the new one never fires, or arrives now.
         self._scheduled.pop(identifier, None)
         trigger = accepted.trigger
         if trigger is None or isinstance(trigger, ChannelTrigger):
@@ -414,6 +415,7 @@ class NotificationCenter:
 
     def _arrive(self, request: NotificationRequest, date: datetime) -> Notification:
         notification = Notification(milliseconds(date), request)
+        # In the foreground and in the background ("Events"); a closed app has no listeners.
         if self.app_state != "closed":
             call_all(self._received, notification)
 
@@ -437,11 +439,9 @@ class NotificationCenter:
 
         if not self.permissions.status.allows:
             return Dropped(notification, "the user has not allowed notifications")
-        if (
-            channel
-            and self.platform == "android"
-            and not self.channels.channel(channel)
-        ):
+        # Other platforms have no channels and ignore the ID of one.
+        is_android = self.platform == "android"
+        if channel and is_android and self.channels.channel(channel) is None:
             return Dropped(notification, f"the channel {channel!r} does not exist")
         if not behavior.should_show_banner and not behavior.should_show_list:
             return Dropped(

@@ -69,6 +69,7 @@ class Channels:
                 f"the channel group {channel.group_id!r} does not exist: set it before its channels"
             )
 
+        # Not with asdict, which would copy the audio attributes of the test.
         values: dict[str, Any] = {
             name: getattr(channel, name) for name in NotificationChannelInput.__slots__
         }
@@ -109,6 +110,7 @@ class Channels:
         if group is None:
             return None
 
+        # Found when asked for: channels of the group may come and go.
         channels = [
             channel
             for channel in self._channels.values()

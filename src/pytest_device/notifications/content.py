@@ -115,6 +115,7 @@ class NotificationContent:
                 f"interruption_level {self.interruption_level!r} must be {levels}"
             )
 
+        # A copy that cannot change: handlers and the history share the content.
         for name in ("data", "others"):
             values = mapping(name, getattr(self, name))
             object.__setattr__(self, name, MappingProxyType(dict(values)))
@@ -143,6 +144,7 @@ class NotificationContent:
         for name, value in content.items():
             if name not in attributes:
                 others[name] = value
+            # A null of the document stands for no data.
             elif name != "data" or value is not None:
                 values[attributes[name]] = value
 
@@ -153,6 +155,7 @@ class NotificationContent:
         content: dict[str, Any] = {}
         for name, attribute in self.spellings().items():
             value = getattr(self, attribute)
+            # Only data-only messages have it ("Notifications library", headless notifications).
             is_default = name == _AVAILABLE and not value
             if value is not None and not is_default:
                 content[name] = value
@@ -181,6 +184,7 @@ class PushMessage(NotificationContent):
     def __post_init__(self) -> None:
         NotificationContent.__post_init__(self)
         checked_text("channel_id", self.channel_id)
+        # In its shortest form: a message that can fit is not refused.
         try:
             payload = json.dumps(
                 self.native(),

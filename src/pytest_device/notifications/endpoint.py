@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = hides_frames
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
+"""Far larger than a request, whose longest field is a device token."""
 FIELD_TYPES: Final[Mapping[str, type]] = {
     "type": str,
     "deviceId": str,
@@ -39,6 +40,7 @@ FIELD_TYPES: Final[Mapping[str, type]] = {
     "deviceToken": str,
     "projectId": str,
 }
+"""Fields of a token request ("Token options")."""
 
 _ENDPOINT: Final = "token"
 """Name of the only endpoint in the journal."""
@@ -154,6 +156,7 @@ class PushEndpoint(Service[Journal]):
         )
 
     async def _answer(self, request: "Request") -> "Response":
+        # Read also before a failure, so that the request is recorded with its body.
         body = await _read(request)
         failure = self._journal.take_failure(_ENDPOINT)
         failure_kind = failure.kind if failure else None

@@ -55,6 +55,7 @@ def waited(
         value = find()
         if value is not None:
             return value
+        # After the attempt: a timeout of 0 stands for one attempt.
         if time.monotonic() > deadline:
             raise TimeoutError(f"timed out after {timeout_seconds:g} s: {problem()}")
 

@@ -137,6 +137,7 @@ class Permissions:
         self, request: NotificationPermissionsRequest | None, *, has_channel: bool
     ) -> NotificationPermissionsStatus:
         """Prompt the user unless they already responded or the prompt requires a channel first."""
+        # Systems prompt once; after that, only their settings change the answer.
         if self.status.status != "undetermined":
             return self.status
         if self.needs_channel(has_channel=has_channel):
@@ -165,6 +166,7 @@ class Permissions:
             raise ConfigError(f"status {answer!r} must be {', '.join(_STATUSES)}")
 
         status, ios_status = _STATUSES[answer]
+        # No value is documented for Android.
         if not self._is_ios:
             return NotificationPermissionsStatus(
                 status=status, android=AndroidPermissions()

@@ -23,6 +23,7 @@ IN_BACKGROUND: Final = NotificationBehavior(
     should_show_banner=True,
     should_show_list=True,
 )
+"""Behavior outside of the foreground, where the system presents the notification and no handler is called."""
 
 _T = TypeVar("_T")
 
@@ -78,11 +79,13 @@ def decided(
         return "the app is in the foreground and has no handler"
 
     identifier = notification.request.identifier
+    # By the clock of the test, which advances it instead of waiting.
     begin = clock()
     try:
         behavior = handler.handle_notification(notification)
         _check(behavior, (clock() - begin).total_seconds(), timeout_seconds)
     except Exception as error:
+        # The handler is the test's own code: an error that it does not handle fails the test.
         if handler.handle_error is None:
             raise
         handler.handle_error(identifier, error)

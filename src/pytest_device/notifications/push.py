@@ -71,6 +71,7 @@ def apns_payload(message: PushMessage) -> dict[str, Any]:
         "content-available": 1 if message.content_available else None,
     }
 
+    # For APNs, a missing key turns a feature off: without alert, a message shows nothing.
     return {
         "aps": {name: value for name, value in aps.items() if value},
         **message.data,
@@ -195,6 +196,7 @@ class AdbPush:
             )
 
         words = ["shell", "am", "broadcast", "-a", self.action]
+        # Without either, every app with such a receiver would get the message.
         if self.receiver:
             words += ["-n", f"{device.application_id}/{self.receiver}"]
         else:
@@ -208,6 +210,7 @@ class AdbPush:
         if self._adb("get-state").strip() != "device":
             return False
 
+        # The property is missing on physical devices, which are not tested.
         return self._adb("shell", "getprop", "ro.kernel.qemu").strip() == "1"
 
     def _adb(self, *words: str) -> str:
@@ -326,6 +329,7 @@ class DevicePush:
         if application_id:
             target = replace(target, application_id=application_id)
         self.delivery.deliver(push_message, target)
+        # Only what was delivered: the rows of an iOS device are compared with it.
         self._sent.append(push_message)
 
         return push_message

@@ -63,6 +63,7 @@ class AndroidShade:
         reply = self.driver.execute_script("mobile: getNotifications")
         rows: list[Mapping[str, Any]] = reply["statusBarNotifications"]
 
+        # Appium lists the newest first.
         return tuple(_of_android(row) for row in reversed(rows) if self._is_of_app(row))
 
     def answer(self, key: str, action: str | None, text: str | None) -> None:
@@ -153,6 +154,7 @@ class IosCenter:
                 row.click()
                 return
 
+            # iOS shows the actions of a notification that is held.
             hold = {"elementId": row.id, "duration": 1.0}
             self.driver.execute_script("mobile: touchAndHold", hold)
             by_title = (
@@ -174,6 +176,7 @@ class IosCenter:
 
     def _read(self, row: Element) -> Shown:
         label = _label(row)
+        # The newest first: of equal messages, its data are those of the row.
         for message in reversed(self.sent):
             title = message.title
             body = message.body or ""
@@ -191,6 +194,7 @@ class IosCenter:
     @contextmanager
     def _open(self, *, tap_closes: bool = False) -> Generator[None]:
         """Open the center over the app; close it, also after a failure, unless a tap has closed it."""
+        # The center belongs to the system's own process, whose elements the app's tree does not have.
         self.driver.update_settings({"defaultActiveApplication": _IOS_UI})
         is_open = True
         try:
