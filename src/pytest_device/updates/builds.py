@@ -118,6 +118,7 @@ def _certificate_file(path: Path, name: str | None) -> str | None:
     """Return the certificate in a file that a JSON file names. Raises ProjectError."""
     if name is None:
         return None
+
     try:
         with open_file(path.parent / name) as content:
             certificates = _certificates(content.read(MAX_BYTES))
@@ -125,11 +126,14 @@ def _certificate_file(path: Path, name: str | None) -> str | None:
         raise ProjectError(
             f"certificate {name!r} cannot be read: {error.strerror or error}", path=path
         ) from None
+
+    # Of several, one cannot tell which is that of the build.
     if len(certificates) != 1:
         raise ProjectError(
             f"certificate {name!r} must be a file with one certificate in PEM",
             path=path,
         )
+
     return certificates.pop()
 
 
@@ -212,6 +216,7 @@ def _runtime_version(
         return version
 
     policy = text_at(version, "policy")
+    # A hash that was computed when the app was built: the build has it, if anything does.
     if policy == "fingerprint":
         return contents.fingerprint
     if policy in POLICIES:
@@ -233,6 +238,7 @@ def _read_contents(path: Path) -> _Contents:
         elif _is_in_ios_app(parts, path):
             contents.platform = "ios"
 
+        # A link, whose target is a file of its own.
         if content is None:
             continue
 

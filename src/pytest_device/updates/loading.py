@@ -40,6 +40,7 @@ def will_load(update: Update, build: Build) -> Verdict:
                 f"will_load takes an Update and a Build, not a value of type {type(value).__name__}"
             )
 
+    # All at once, since each attempt to fix one costs an update or a build.
     reasons = [
         *_settings(build),
         *_sameness(update, build),
@@ -75,6 +76,7 @@ def _settings(build: Build) -> Iterator[Reason]:
     if settings.disabled_reason is None:
         if not settings.enabled:
             yield _disabled("updates.enabled is false")
+    # The problem of the URL has a code of its own, above.
     elif settings.disabled_reason != problem:
         yield _disabled(settings.disabled_reason)
 

@@ -172,6 +172,7 @@ class LaunchModel:
     def emergency(self, reason: str) -> tuple[Self, Events]:
         """Fall back to the embedded update because the running one failed to start."""
         failed = self.running
+        # There is nothing to fall back to, which the reference does not describe.
         if failed is None or failed.id == self.embedded.id:
             return self, (NotSpecified(NOT_SPECIFIED[2]),)
 
@@ -226,6 +227,7 @@ class LaunchModel:
     def _overridden(
         self, url: str | None, headers: Mapping[str, str] | None
     ) -> tuple[Self, Events]:
+        # An override could leave an app without any update that starts.
         if not self.settings.disable_anti_bricking_measures:
             return self, (Rejected("override", "disableAntiBrickingMeasures is false"),)
 
@@ -278,6 +280,7 @@ def _refusals(
     if update is None:
         return ()
 
+    # The update is compared with what runs now, not with what the build contains.
     build = replace(model.build, running=current)
     reasons = list(will_load(update, build).reasons)
     if update.id in model.failed:

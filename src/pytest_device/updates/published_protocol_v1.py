@@ -57,9 +57,11 @@ _NOT_ACCEPTABLE: Final = 406
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
     """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
+    # Strings of structured fields contain nothing else (RFC 8941 section 3.3.3).
     for text in cast("tuple[object, ...]", (sig, keyid)):
         if not (isinstance(text, str) and text.isascii() and text.isprintable()):
             raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII")
+
     return _serialized(keyid, sig=sig)
 
 
@@ -234,6 +236,7 @@ def _takes_parts(accept: str) -> bool:
 
 
 def _serialized(keyid: str, *, sig: str | bool = True) -> str:
+    """Return a structured field: a signature or, with True, the expectation of one."""
     need_extra("the update protocol", "http_sf")
     import http_sf
 
@@ -248,6 +251,7 @@ def _parsed(value: str, kind: str) -> object:
     """Parse a structured field of a kind."""
     if len(value) > _MAX_FIELD:
         refuse(f"a structured field is longer than {_MAX_FIELD} characters")
+
     need_extra("the update protocol", "http_sf")
     import http_sf
 
@@ -269,6 +273,7 @@ def _listed(texts: Sequence[str]) -> str:
     """Return a list of strings as a structured field; empty for none."""
     if not texts:
         return ""
+
     need_extra("the update protocol", "http_sf")
     import http_sf
 

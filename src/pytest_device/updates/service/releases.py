@@ -32,6 +32,7 @@ class Release:
             return False
         if self.runtime_version != request.runtime_version:
             return False
+        # A rollback has neither a platform nor a share.
         if self.update is None:
             return True
         if self.update.platform != request.platform:
@@ -72,6 +73,7 @@ class Releases:
         _check_version(runtime_version)
         _check_share(share)
         exports = read_export(directory)
+        # Before anything is published: a file of the last platform may be missing.
         for export in exports.values():
             for file in export.files:
                 self._keep(file)
@@ -108,6 +110,7 @@ class Releases:
 
     def release_for(self, request: UpdateRequest, device: str) -> Release | None:
         """Return the newest release for an app, or None if the app already runs it."""
+        # The newest decides even if the app runs it: an older one would take the app back.
         for release in self._releases:
             if release.is_for(request, device):
                 return None if release.runs_on(request) else release

@@ -373,6 +373,7 @@ class DeviceUpdateService(Service[Journal]):
         file, content = published
         if "corrupt_asset" in failures:
             content = _corrupted(content)
+        # The URL has the hash of the content, which therefore never changes.
         headers = {
             "content-type": file.content_type,
             "cache-control": "public, max-age=31536000, immutable",
@@ -410,6 +411,7 @@ class DeviceUpdateService(Service[Journal]):
         if "half_body" in failures:
             reply = replace(reply, body=reply.body[: len(reply.body) // 2])
 
+        # Recorded last, when the failures have decided what is sent.
         self._journal.add(replace(seen, status=reply.status))
         headers = dict(reply.headers)
         if failures:
@@ -458,6 +460,7 @@ class DeviceUpdateService(Service[Journal]):
             return None
 
         signed_body = body
+        # A signature of the right form and key, of another body.
         if "wrong_signature" in failures:
             signed_body += b" "
 
