@@ -21,6 +21,7 @@ def link_with_tokens(
     >>> link_with_tokens("myapp://home", TokenResponse(access_token="t", issued_at=1000))
     'myapp://home#access_token=t&token_type=bearer&issued_at=1000'
     """
+    # A link may have a fragment already, which its app also parses.
     start, hash_sign, fragment = link.partition("#")
     added = form_encoded(_params(tokens))
     if part == "query":

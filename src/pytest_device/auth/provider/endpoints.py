@@ -63,7 +63,9 @@ class Endpoints:
     def discovery(self, _exchange: Exchange) -> Response:
         """Return the metadata (OpenID Connect Discovery section 3, RFC 8414)."""
         issuer = self.settings.issuer
+        # Only the issuer is wrong: clients must notice it before they use the endpoints.
         is_wrong = self.journal.take_failure("discovery", "wrong_issuer")
+
         return JSONResponse(
             {
                 "issuer": f"{issuer}/other" if is_wrong else issuer,
@@ -119,6 +121,7 @@ class Endpoints:
     def revoke(self, exchange: Exchange) -> Response:
         """Revoke a token (RFC 7009)."""
         client = self._client(exchange)
+        # The type hint is not needed: the provider finds a token of either type.
         token = exchange.params.get("token")
         if not token:
             raise OAuthError("invalid_request", "token is missing")
@@ -262,6 +265,7 @@ def _unknown_logout_uri(target: str, client: Client | None) -> Response:
         return message_page(
             title, "The request has no id_token_hint that names a client.", 400
         )
+
     return mismatch_page(
         title,
         f"The post_logout_redirect_uri of the app is not registered for the client {client.client_id!r}.",
@@ -279,6 +283,7 @@ def _bearer(exchange: Exchange) -> str:
     in_form = exchange.form.get("access_token", "")
     if in_form and exchange.authorization:
         raise OAuthError("invalid_request", "the access token must be sent in one way")
+
     return token if scheme.lower() == "bearer" else in_form
 
 

@@ -147,6 +147,7 @@ class ExternalProvider:
         try:
             return tokens.refresh(config, self._discovery)
         except TokenError as error:
+            # It has expired or was revoked; any other error is one of the client.
             if error.code != "invalid_grant":
                 raise
             return None
@@ -156,6 +157,7 @@ class ExternalProvider:
         failures = self._failures.setdefault(key, [])
         if failures:
             is_refused = isinstance(failures[-1], ConfigError)
+            # A copy: an exception that is raised twice collects both tracebacks.
             if is_refused or len(failures) >= _ATTEMPTS:
                 raise copy(failures[-1])
 
@@ -213,10 +215,8 @@ class ExternalProvider:
         try:
             return fetch_discovery(self.issuer)
         except UnexpectedReplyError as error:
-            if (
-                error.status == _TOO_MANY_REQUESTS
-                or (error.status or 0) >= SERVER_ERRORS
-            ):
+            status = error.status or 0
+            if status == _TOO_MANY_REQUESTS or status >= SERVER_ERRORS:
                 raise
             raise ConfigError(
                 f"{error}. The issuer must be exactly as in the provider's metadata"

@@ -50,6 +50,7 @@ class SigningKeys:
     def sign(self, claims: Mapping[str, Any], failure: str | None = None) -> str:
         """Return an ID token; ``failure`` leaves it unsigned (``alg_none``) or uses another key (``bad_signature``)."""
         key = self._keys[0]
+        # An invalid signature names the key that is published: clients must not ignore it as unknown.
         key_id = str(key.kid)
         if failure == "alg_none":
             return f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part(claims)}."
@@ -72,6 +73,7 @@ def _new_key(key_id: str | None = None) -> RSAKey:
     key = RSAKey.generate_key(
         2048, parameters={"use": "sig", "alg": "RS256", "kid": kid}
     )
+    # In each form in which a test or a traceback may print it.
     SECRETS.learn(key.as_pem(private=True).decode())
     members = key.as_dict(private=True)
     for name in _PRIVATE_MEMBERS:

@@ -40,6 +40,7 @@ _ONLY_AT: Final[Mapping[FailureKind, tuple[Endpoint, ...]]] = {
     "bad_signature": ("token",),
     "alg_none": ("token",),
 }
+"""Endpoints of the failures that only some of them can have; all others can happen at each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self.learn_secrets()
+        # A string is a sequence, too, of its characters.
         for name in ("redirect_uris", "scopes", "post_logout_redirect_uris"):
             value = getattr(self, name)
             if isinstance(value, str):

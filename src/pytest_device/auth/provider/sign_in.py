@@ -25,6 +25,7 @@ __tracebackhide__ = hides_frames
 def is_fresh(tokens: TokenResponse) -> bool:
     """Return whether tests may still use tokens: with the margin of `TokenResponse`, or for half of a shorter lifetime."""
     margin = min(-MARGIN_SECONDS, (tokens.expires_in or 0) / 2)
+
     return TokenResponse.is_token_fresh(tokens, -margin)
 
 
@@ -73,6 +74,7 @@ class SignIn:
         try:
             return cached.refresh(config, self._discovery, client=self._http)
         except TokenError as error:
+            # A test has revoked the refresh token: the user signs in again.
             if error.code != "invalid_grant":
                 raise
             return None
@@ -108,6 +110,7 @@ class SignIn:
             raise TransportError(
                 f"no reply from the authorization endpoint: {reason}", sent=True
             ) from None
+
         if not answer.is_redirect:
             raise UnexpectedReplyError(
                 f"the authorization endpoint returned {answer.status_code} (expected a redirect)"
@@ -125,4 +128,5 @@ class SignIn:
             "scopes": scopes,
             "extra_params": {"code_verifier": request.code_verifier},
         }
+
         return exchange_code(config, self._discovery, client=self._http)
