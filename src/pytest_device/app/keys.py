@@ -103,6 +103,7 @@ def _in_camel_case(name: str) -> str:
 
 def _kinds(members: list[Any]) -> tuple[str, ...]:
     """Return the kinds of a union's members, or none if any value is allowed."""
+    # The reference gives such keys no type.
     if object in members:
         return ()
 

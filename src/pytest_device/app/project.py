@@ -42,6 +42,7 @@ Dynamic: TypeAlias = Literal["auto", "never", "node"]
 STATIC_FILES: Final = ("app.config.json", "app.json")
 DYNAMIC_FILES: Final = ("app.config.ts", "app.config.js")
 APP_DIRECTORIES: Final = ("app", "src/app")
+"""As above, the first one that exists counts."""
 PRIVATE: Final = (("_internal",), ("hooks",), ("ios", "config"), ("android", "config"))
 """Keys left out of the public configuration, together with the code signing settings in `_SIGNING`."""
 _SIGNING: Final = (
@@ -55,6 +56,7 @@ _OVERRIDDEN: Final = (
     "version",
     "runtimeVersion",
 )
+"""Keys that the section of a platform overrides."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Project:
 
     def to_dict(self, public: bool = False) -> Object:  # noqa: FBT001, FBT002  # the established name for what ships
         """Return the configuration; ``public`` drops the keys that must not ship with the app."""
+        # A test may change it, and shares the project with others.
         copy = deepcopy(self.config)
         if public:
             for *section, key in (*PRIVATE, *_SIGNING):

@@ -25,6 +25,7 @@ _DEFAULTS: Final[Mapping[str, tuple[str, Json]]] = {
     "ios": ("buildNumber", "1"),
     "android": ("versionCode", 1),
 }
+"""Key of the number of a build, and its default, by platform."""
 
 
 def is_valid_runtime_version(
@@ -37,14 +38,14 @@ def is_valid_runtime_version(
     """
     prefix = profile_of(vendor).sdk_runtime_prefix
     if text.startswith(prefix):
-        return bool(re.fullmatch(SDK.pattern, text.removeprefix(prefix), re.ASCII))
+        return SDK.fits(text.removeprefix(prefix))
 
     return bool(_VERSION.fullmatch(text))
 
 
 def is_valid_scheme(text: str) -> bool:
     """Return whether a string is a valid scheme: a lowercase letter, then lowercase letters, digits, ``+.-``."""
-    return bool(re.fullmatch(SCHEME.pattern, text))
+    return SCHEME.fits(text)
 
 
 def resolve_runtime_version(

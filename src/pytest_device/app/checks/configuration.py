@@ -108,7 +108,7 @@ def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
 
 @cache
 def _known_below(above: str) -> tuple[str, ...]:
-    """Return the names of the known keys in a section."""
+    """Return the names of the known keys in a section, listed once and not for each unknown key."""
     return tuple(
         key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above
     )
@@ -246,6 +246,7 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
                 "has no policy",
                 f"use {', '.join(POLICIES)}",
             )
+        # The reference has no keys of this section, so that nothing else checks its policy.
         elif (
             trail[0] == "android"
             and value is not None
@@ -264,10 +265,10 @@ def _updates(project: Project, sdk: int) -> Iterator[Finding]:
     updates = object_at(project.config, "updates")
     if not updates or setting(project.config, "updates.enabled") is False:
         return
+
     for trail in (("updates", "url"), ("runtimeVersion",)):
-        if at(project.config, *trail) is None and not _on_both_platforms(
-            project, trail[-1]
-        ):
+        is_missing = at(project.config, *trail) is None
+        if is_missing and not _on_both_platforms(project, trail[-1]):
             yield in_config(
                 project,
                 "updates-required",
@@ -275,6 +276,7 @@ def _updates(project: Project, sdk: int) -> Iterator[Finding]:
                 "is missing",
                 "set it, or updates.enabled to false",
             )
+
     for name in ("disableAntiBrickingMeasures", "useNativeDebug"):
         if setting(project.config, f"updates.{name}", sdk) is True:
             yield in_config(
@@ -286,11 +288,13 @@ def _updates(project: Project, sdk: int) -> Iterator[Finding]:
             )
     if updates.get("useEmbeddedUpdate") is False:
         yield from _without_embedded(project)
+
     yield from _code_signing(project)
     yield from _asset_patterns(project)
 
 
 def _on_both_platforms(project: Project, name: str) -> bool:
+    """Return whether both platforms have a runtime version of their own, which makes a common one needless."""
     return name == "runtimeVersion" and all(
         at(project.config, platform, name) for platform in ("ios", "android")
     )
@@ -391,7 +395,7 @@ def _without_braces(pattern: str) -> Iterator[str]:
         after = text[groups[0].end() :]
         alternatives = groups[0][1].split(",")[:MAX_ALTERNATIVES]
         # The last one in the list is the next one.
-        pending += [f"{before}{text}{after}" for text in reversed(alternatives)]
+        pending += [f"{before}{choice}{after}" for choice in reversed(alternatives)]
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:

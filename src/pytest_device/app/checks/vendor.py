@@ -14,6 +14,7 @@ from pytest_device.app.package import FILE
 from pytest_device.app.project import Project
 
 Status: TypeAlias = Literal["found", "not found", "unknown"]
+"""Unknown if nothing that is installed or set would show the name."""
 
 MAX_FILES: Final = 2_000
 MAX_FILE_BYTES: Final = 1024 * 1024

@@ -24,6 +24,7 @@ def is_ignored(root: Path, name: str) -> bool:
     """Return whether ``.gitignore`` lists a file in the project root."""
     lines = (read_existing(root / IGNORE) or "").splitlines()
 
+    # Only the file itself: a pattern that happens to match it may be meant for others.
     return any(line.strip().removeprefix("/") == name for line in lines)
 
 
@@ -39,6 +40,7 @@ def lacking(document: Document | None, include: Sequence[str]) -> list[str]:
     """Return the entries missing from ``include``."""
     included = at(document.value, "include") if document else None
     if not isinstance(included, list):
+        # The default includes no hidden directory.
         return list(include)
 
     return [entry for entry in include if entry not in included]

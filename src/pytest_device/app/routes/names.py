@@ -42,6 +42,7 @@ class RouteFile:
 
 def route_file(path: str) -> RouteFile | None:
     """Classify a file; return None if it is not the source of a route or layout."""
+    # The mark of a link to a directory, see `Routes.scan`.
     if path.endswith("/"):
         return RouteFile(
             path[:-1],
@@ -110,6 +111,7 @@ def parameter(segment: str) -> Parameter | None:
     >>> parameter("[...rest]")
     Parameter(name='rest', catch_all=True)
     """
+    # The router matches it as a catch-all of this name.
     if segment == NOT_FOUND:
         return Parameter("not-found", catch_all=True)
     if not segment.startswith("[") or not segment.endswith("]"):
@@ -130,11 +132,16 @@ def unique(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
 
 
 def is_group(segment: str) -> bool:
+    """Return whether a segment groups files without being a part of their paths."""
     return segment.startswith("(") and segment.endswith(")") and segment != "()"
 
 
 def alternatives(segment: str) -> list[str]:
-    """Split an array of groups such as ``(a,b)`` into segments; return other segments unchanged."""
+    """Split an array of groups such as ``(a,b)`` into segments; return other segments unchanged.
+
+    >>> alternatives("(home,search)"), alternatives("profile")
+    (['(home)', '(search)'], ['profile'])
+    """
     if not is_group(segment) or "," not in segment:
         return [segment]
 
@@ -144,7 +151,11 @@ def alternatives(segment: str) -> list[str]:
 
 
 def spread(name: str) -> Iterator[str]:
-    """Expand arrays of groups, and yield a name for each combination."""
+    """Expand arrays of groups, and yield a name for each combination.
+
+    >>> list(spread("(home,search)/user"))
+    ['(home)/user', '(search)/user']
+    """
     choices = [alternatives(segment) for segment in name.split("/")]
     for segments in itertools.product(*choices):
         yield "/".join(segments)
