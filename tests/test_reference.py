@@ -49,20 +49,20 @@ def examples_of(name: str) -> Iterator[doctest.DocTest]:
 
 FUNCTIONS = (
     as_given,
+    canonical,
     cost_of,
+    end_of,
     filled_in,
+    finish_time_divisible,
     is_secret_name,
     level_of,
     masked_typed,
-    normalize,
-    resolve,
-    without_typed_secrets,
-    canonical,
-    end_of,
-    finish_time_divisible,
     needed_minutes,
     next_piece_for,
+    normalize,
+    resolve,
     split,
+    without_typed_secrets,
 )
 """Functions of this package's own modules whose examples say more than their sentences."""
 EXAMPLES = [
