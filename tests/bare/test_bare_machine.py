@@ -50,9 +50,7 @@ def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network
     machine: BareMachine, clone: Path
 ) -> None:
     assert_all_passed(
-        machine.run(
-            f"{AGAIN} -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False
-        )
+        machine.run(f"{AGAIN} -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False)
     )
 
 

@@ -114,10 +114,12 @@ def metadata_of(path: Path) -> Mapping[str, Any]:
     with ZipFile(path) as blob, blob.open(LINES_MEMBER) as lines:
         line: Any = json.loads(lines.readline(MAX_METADATA))
 
-    if not isinstance(line, dict) or line.get("method") != "onBlobReportMetadata":
-        raise ValueError("it does not begin with metadata")
+    match line:
+        case {"method": "onBlobReportMetadata", "params": params}:
+            pass
+        case _:
+            raise ValueError("it does not begin with metadata")
 
-    params: object = line["params"]
     if not isinstance(params, dict):
         raise ValueError("its metadata has no parameters")  # noqa: TRY004  # as for other damaged files
 

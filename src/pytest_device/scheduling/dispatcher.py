@@ -157,10 +157,10 @@ class Dispatcher(Generic[W]):
                 candidates[name] = None
 
         assigned: dict[W, list[int]] = {}
-        asking = [name for name in candidates if self._wants_more(name, now)]
+        asking: list[W] = [name for name in candidates if self._wants_more(name, now)]
         while asking:
             # Each gets one unit in turn, so that the longest tests go to different workers.
-            for name in tuple(asking):
+            for name in list(asking):
                 tests = self._take(self._workers[name], now)
                 assigned.setdefault(name, []).extend(tests)
                 if not tests:

@@ -485,7 +485,7 @@ def _error_of(response: Mapping[str, Any]) -> Failure | None:
 
 def _element_ids(value: object) -> list[str]:
     """Return the IDs of the elements of a response, which is one of them or a list."""
-    elements = _items(value) if isinstance(value, list) else [value]
+    elements = cast("list[object]", value) if isinstance(value, list) else [value]
     element_ids: list[str] = []
     for element in elements:
         for key in _ELEMENT_KEYS:
@@ -504,7 +504,7 @@ def _shown_result(command: str, value: object) -> object:
     if command == _SOURCE and isinstance(value, str):
         return f"the tree, {len(value)} characters"
     if command == _LOG and isinstance(value, list):
-        return f"{len(_items(value))} lines"
+        return f"{len(cast('list[object]', value))} lines"
 
     return bounded(value)
 

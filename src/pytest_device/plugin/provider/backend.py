@@ -113,12 +113,12 @@ class _Backend:
         return None
 
     def _slots(
-        self, store: Path | Store, most: int, holder: str, of: str = ""
+        self, store: Path | Store, limit: int, holder: str, of: str = ""
     ) -> Slots:
         timeout = self._settings.wait_timeout_seconds
         return Slots(
             store,
-            most,
+            limit,
             holder=holder,
             timeout_seconds=timeout,
             reporter=self._reporter,
@@ -391,9 +391,9 @@ class _OnFirstUse:
         self._opened = opened
         self._store: Store | None = None
 
-    def claim(self, count: int, most: int, holder: str) -> Claim:
+    def claim(self, count: int, limit: int, holder: str) -> Claim:
         self._store = self._store or self._opened()
-        return self._store.claim(count, most, holder)
+        return self._store.claim(count, limit, holder)
 
 
 Backend = LocalBackend | RemoteBackend
