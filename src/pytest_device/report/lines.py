@@ -97,9 +97,7 @@ def _start_line(event: SessionEvent) -> str:
         case StartFailed():
             failed = "failed to start"
             if event.attempt:
-                failed += (
-                    f", retrying with a new session ({event.attempt}/{event.limit})"
-                )
+                failed = f"failed to start, retrying with a new session ({event.attempt}/{event.limit})"
 
             return with_pages(f"{failed}: {cause_of(event)}", [session.url])
         case _:
