@@ -155,6 +155,7 @@ def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
 def _metadata(run: Recorded) -> _Message:
     return "onBlobReportMetadata", {
         "version": BLOB_VERSION,
+        # By this, the blobs of a suite's own Playwright tests in the directory are told from ours.
         "userAgent": run.started.tool,
         "name": None,
         "shard": _shard(run),
@@ -367,6 +368,7 @@ def _end(status: Status, start: float, seconds: float) -> _Message:
 
 
 def _location(location: Location) -> dict[str, Any]:
+    # Of a test and a step, Python knows the line only.
     return {"file": location.file, "line": location.line, "column": 1}
 
 
@@ -409,6 +411,7 @@ def _member(name: str, compression: int = ZIP_DEFLATED) -> ZipInfo:
 def _by_worker(devices: Iterable[DeviceUsed]) -> list[DeviceUsed]:
     """Return one bar per worker, from its first session's start to the last one's end."""
     bars: dict[int, DeviceUsed] = {}
+
     for device in devices:
         earlier = bars.get(device.worker, device)
         start = min(earlier.start, device.start)

@@ -93,6 +93,7 @@ def _limited(all_annotations: Sequence[Annotation]) -> Iterator[Annotation]:
 
 
 def _described(result: TestResult) -> str:
+    # The log has the whole error.
     lines = result.message.strip().splitlines()[:_MAX_MESSAGE_LINES]
     if not lines:
         lines = [result.reason]

@@ -174,6 +174,7 @@ class ReportDirectory:
         self._file = None
         complete(self.path / f"{self._stem}{LINES}")
 
+        # Not before: other runs move files whose run holds no lock.
         if self._lock is not None:
             self._lock.release()
             (self.path / f"{self._stem}.lock").unlink(missing_ok=True)

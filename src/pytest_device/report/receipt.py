@@ -102,6 +102,10 @@ class _Record:
     def events_of(self, kind: type[_EventT]) -> list[_EventT]:
         return [event for event in self.events if isinstance(event, kind)]
 
+    def _last(self, kind: type[_EventT]) -> _EventT | None:
+        events = self.events_of(kind)
+        return events[-1] if events else None
+
     @property
     def end(self) -> State | None:
         """Return how the session ended, None while nothing has tried to end it."""
@@ -123,9 +127,9 @@ class _Record:
         times = [
             DeviceTime(event.used_seconds or 0.0) for event in self.events_of(KeptWarm)
         ]
-        stops = self.events_of(Stopped)
-        if stops:
-            last_stop = _stopped_time(stops[-1])
+        stopped = self._last(Stopped)
+        if stopped:
+            last_stop = _stopped_time(stopped)
             if not is_left_by_all(self._ends(), self._users()):
                 times.append(last_stop)
             elif self.events_of(Created):
@@ -137,15 +141,15 @@ class _Record:
 
     def waited_seconds(self) -> float:
         """Return the seconds that the run waited for it, not counting its start in the background."""
-        usable = [*self.events_of(Ready)[-1:], *self.events_of(TakenOver)[-1:]]
-        first = self.events[0].session
-        last = usable[0].session if usable else self.events[-1].session
-
-        # It was ready before a test asked for it.
-        is_ready_early = bool(usable) and last.late_seconds is not None
-        if is_ready_early or self.events_of(Unused):
+        usable = self._last(Ready) or self._last(TakenOver)
+        # It was ready before a test asked for it, or no test did.
+        if usable and usable.session.late_seconds is not None:
+            return 0.0
+        if self._last(Unused):
             return 0.0
 
+        first = self.events[0].session
+        last = (usable or self.events[-1]).session
         in_background = 0.0
         if first.late_seconds is not None:
             in_background = first.waited_seconds + first.late_seconds

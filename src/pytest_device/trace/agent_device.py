@@ -64,7 +64,7 @@ def command_of(
         text = target.pop()
         params["text"] = text
 
-        # Nobody says where `type` types.
+        # The command "type" names no field.
         if masks_all or name == "type" or _is_secret(target, attributes_of):
             typed.append(text)
 

@@ -188,6 +188,7 @@ class _Commands:
 
     def _bounds(self, command: str, sent: Mapping[str, Any]) -> Box | None:
         """Return the bounds of an element that is about to be tapped, if the trace has pictures of it."""
+        # Every command costs a test time.
         if command != "clickElement" or not self._recorder.takes_pictures:
             return None
 
@@ -252,6 +253,7 @@ class _Commands:
             if not masks_all and not self._is_secret_field(sent, locator):
                 return ()
 
+            # The newer protocol has the text, the older one its characters.
             return [str(sent.get("text") or ""), "".join(_texts(sent.get("value")))]
 
         if command in {"executeScript", "w3cExecuteScript"}:
@@ -287,6 +289,7 @@ class _Commands:
         self, sent: Mapping[str, Any], locator: Locator | None
     ) -> bool:
         """Return whether an element is a field for a password; True if the device does not say."""
+        # Of an Android ID, without its package.
         if locator and is_secret_name(locator.value.rpartition("/")[2]):
             return True
 

@@ -167,6 +167,7 @@ def last_actions(actions: Sequence[Action], now: float) -> tuple[Step, ...]:
     """
     waits = {action.key: action for action in actions if action.kind == "wait"}
     for action in actions:
+        # The last one with an error replaces those of earlier polls.
         if action.parent in waits and action.error:
             waits[action.parent] = replace(waits[action.parent], error=action.error)
 
@@ -299,7 +300,9 @@ def _tree_json(shown: DeviceScreen) -> dict[str, Any]:
     for element in screen.elements[:MAX_ELEMENTS]:
         values = _element_json(element)
         values["locators"] = [asdict(locator) for locator in locators.of(element)]
-        if point := tap_point(screen, element):
+
+        point = tap_point(screen, element)
+        if point:
             values["tap"] = point
 
         elements.append(values)

@@ -36,11 +36,13 @@ _TEXTS: Final = ("text/", "application/xml", "application/json")
 class Masker:
     """Masks known secrets, typed passwords and absolute paths in values of any shape.
 
-    ``known`` masks what the run knows to be secret; paths below ``root`` are shown relative to it.
+    Arguments:
+        redactor: Masks what the run knows to be secret.
+        root: Paths below this directory are shown relative to it.
     """
 
-    def __init__(self, known: Redactor, root: Path) -> None:
-        self._known = known
+    def __init__(self, redactor: Redactor, root: Path) -> None:
+        self._redactor = redactor
         self._typed: Redactor | None = None
         self._short: set[str] = set()
         """Typed passwords that are too short to be masked inside of words."""
@@ -82,9 +84,9 @@ class Masker:
 
     def _cached(self, key: object) -> Any:
         """Return what a key was masked to; None if it was not, or before a secret became known."""
-        if self._revision != self._known.revision or len(self._cache) > _MAX_CACHED:
+        if self._revision != self._redactor.revision or len(self._cache) > _MAX_CACHED:
             self._cache.clear()
-            self._revision = self._known.revision
+            self._revision = self._redactor.revision
 
         return self._cache.get(key)
 
@@ -100,7 +102,7 @@ class Masker:
 
     def without_secrets(self, text: str) -> str:
         """Return a text without secrets."""
-        text = self._known.text(text)
+        text = self._redactor.text(text)
         if self._typed:
             text = self._typed.text(text)
         if self._short_pattern:
@@ -126,6 +128,7 @@ class Masker:
             return value
 
         match value:
+            # Such as a member of an enumeration.
             case str():
                 masked: Any = self.text(value)
             case bool() | int() | float() | None | bytes():

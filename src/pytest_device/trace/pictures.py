@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 MAX_SIDE: Final = 800
 """Maximum pixels of the longer side of a JPEG."""
 _QUALITY: Final = 70
+"""Of a JPEG of that size, which has about a tenth of the bytes of the PNG."""
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER_BYTES: Final = 24
 MAX_BYTES: Final = 16 * 1024 * 1024

@@ -218,6 +218,7 @@ class PlaywrightTrace:
 
     def _number_of(self, device: Device) -> int:
         """Return the number of a device's context; begin it if it is new."""
+        # A context of its own gives each device a film strip of its own.
         if device.key not in self._devices:
             number = len(self._devices)
             self._devices[device.key] = number
@@ -382,6 +383,7 @@ class PlaywrightTrace:
         milliseconds = exchange.end - exchange.start
         request: dict[str, Any] = {
             "method": exchange.method,
+            # The viewer needs a host; the true one gives access to the device.
             "url": f"http://{exchange.device.controller}{exchange.url}",
             "httpVersion": "HTTP/1.1",
             "cookies": [],

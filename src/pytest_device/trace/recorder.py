@@ -63,7 +63,7 @@ class Recorder:
 
     Arguments:
         root: The directory of the tests.
-        known: Masks what the run knows to be secret.
+        redactor: Masks what the run knows to be secret.
         typed_text: Which typed texts are masked.
         clock: Returns seconds.
     """
@@ -71,12 +71,12 @@ class Recorder:
     def __init__(
         self,
         root: Path,
-        known: Redactor,
+        redactor: Redactor,
         *,
         typed_text: TypedText = "secrets",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.masker = Masker(known, root)
+        self.masker = Masker(redactor, root)
         self.stack = SuiteStack(root)
         self.typed_text = typed_text
         self._clock = clock
@@ -114,6 +114,7 @@ class Recorder:
 
     def time_of_day(self, milliseconds: float) -> float:
         """Return when a time of the current test was, in seconds since the epoch."""
+        # What the clock has left out since then does not lie between the epoch and this time.
         later = sum(
             seconds for before, seconds in self._skips if before >= milliseconds
         )
@@ -266,6 +267,7 @@ class Recorder:
 
     def source_of(self, name: str) -> str:
         """Return the masked text of a file that a frame names, empty if it cannot be read."""
+        # Only files of frames that were recorded: a name alone leads to no file.
         path = self.stack.files.get(name)
         if path is None:
             return ""

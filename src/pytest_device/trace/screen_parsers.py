@@ -128,6 +128,7 @@ def _walk(root: ET.Element) -> Iterator[tuple[ET.Element, int]]:
     while waiting:
         node, depth = waiting.pop()
         yield node, depth
+        # The last one is taken first.
         waiting.extend((child, depth + 1) for child in reversed(node))
 
 

@@ -70,6 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
     archive: Path | None
     protocol_version = "HTTP/1.1"
     timeout = 60
+    """Seconds after which an idle connection of a browser ends."""
 
     def do_GET(self) -> None:  # the name that the base class calls
         """Answer with a file of the viewer, or the trace."""
@@ -92,6 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", _TYPES.get(path.suffix, guessed))
         self.send_header("Content-Length", str(len(content)))
+        # On the same port, the next trace has the same URL.
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.wfile.write(content)
