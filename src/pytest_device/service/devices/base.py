@@ -35,7 +35,7 @@ class RequestError(ControllerError):
 
 
 class BusyError(ControllerError):
-    """Every matching device is in use by another session."""
+    """Every matching device is in use by another session: unlike other errors, a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)

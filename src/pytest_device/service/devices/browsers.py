@@ -40,6 +40,7 @@ from pytest_device.spec import SessionType
 BUILT_FOR: Final = "Linux x86_64"
 """Operating system and architecture of the pinned browser."""
 DOWNLOAD_MB: Final = 120
+"""At most, for the pinned browser and its chromedriver: `doctor` names both before the first installation."""
 DISK_MB: Final = 240
 
 _DRIVER_FILES: Final = tuple(

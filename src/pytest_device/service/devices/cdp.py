@@ -11,6 +11,7 @@ from typing import Any, Final
 from pytest_device.errors import ControllerError
 
 LIMIT_SECONDS: Final = 10.0
+"""Maximum seconds for a command, unless its caller sets another limit: a frozen page never answers."""
 _READ_BYTES: Final = 1024 * 1024
 _END: Final = b"\0"
 _DETACHED: Final = "Target.detachedFromTarget"
@@ -18,7 +19,7 @@ _INPUT: Final = "Input."
 _INPUT_SECONDS: Final = 1.0
 """Maximum seconds to wait for input in progress: a page with a dialog does not answer it."""
 _GONE: Final[Mapping[str, Any]] = {}
-"""Reply to pending commands when the browser exits."""
+"""Reply to pending commands when the browser exits; compared by identity, since a result may be empty, too."""
 
 Message = Mapping[str, Any]
 Handler = Callable[[Message], None]

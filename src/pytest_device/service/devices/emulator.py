@@ -46,7 +46,7 @@ _READY: Final = "device"
 _FIX: Final = "install Android's platform-tools, and start an emulator"
 _LAUNCHER: Final = "android.intent.category.LAUNCHER"
 _PORTS: Final = range(5554, 5682, 2)
-"""Ports on which adb finds emulators."""
+"""Console ports on which adb finds emulators; each has adb's own port next to it."""
 _FLAGS: Final = ("-no-window", "-no-audio", "-no-boot-anim", "-no-snapshot-save")
 """The live preview shows the screen, and there may be no display. A snapshot of a test run is useless."""
 _POLL_SECONDS: Final = 0.5
@@ -124,6 +124,7 @@ async def start(
 
     Raises ControllerError if it exits or does not boot in time.
     """
+    # Also those that are offline or unauthorized, which `availability` leaves out: their ports are taken.
     listed_devices = await Tool(availability.tool, (), environ).ask("devices")
     free_ports = [port for port in _PORTS if f"emulator-{port}" not in listed_devices]
     if not free_ports or availability.starter is None:
@@ -228,10 +229,11 @@ class Emulator(Borrowed):
             )
 
         before = await self._packages()
+        # -r replaces an installed app, -g grants it all permissions that it asks for at runtime.
         printed = await self._tool.ask(
             "install", "-r", "-g", str(app.path), limit_seconds=INSTALL_SECONDS
         )
-        if "Success" not in printed:
+        if "Success" not in printed:  # the exit status may be 0 all the same
             raise ControllerError(
                 f"{app.path.name} cannot be installed: {last_line(printed)}"
             )
@@ -289,6 +291,7 @@ class Emulator(Borrowed):
         return {name: await self._state(name, front) for name in self._installed}
 
     async def screenshot(self) -> bytes:
+        # As text: the output of commands is decoded.
         printed = await self._tool.ask("exec-out", "screencap -p | base64")
         try:
             return base64.b64decode(printed)
@@ -298,6 +301,7 @@ class Emulator(Borrowed):
             ) from error
 
     async def tap(self, x: float, y: float) -> None:
+        # Asked each time: it changes with the rotation.
         width, height = await self._size()
         await self._shell(
             "input", "tap", str(round(x * (width - 1))), str(round(y * (height - 1)))
@@ -310,6 +314,7 @@ class Emulator(Borrowed):
     async def rotate(self, orientation: Orientation) -> None:
         """Rotate the screen, and turn off auto-rotation."""
         self._is_turned = True
+        # With auto-rotation, the device ignores the other setting.
         await self._set("accelerometer_rotation", "0")
         await self._set("user_rotation", _ROTATIONS[orientation])
 

@@ -25,7 +25,7 @@ class Fake:
 
     @property
     def tools(self) -> Tools:
-        """The capabilities that Appium's fake driver requires."""
+        """The capabilities that Appium's fake driver requires; it refuses the names of a real platform and its driver."""
         return Tools(
             {
                 "platformName": "Fake",

@@ -52,7 +52,7 @@ from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 HANDOVER_SECONDS: Final = 10.0
-"""Maximum seconds to wait for the device of a session that has ended."""
+"""Maximum seconds to wait for the device of a session that has ended: it is restored after the reply to the stop call."""
 _POLL_SECONDS: Final = 0.2
 
 
@@ -263,6 +263,7 @@ class Devices:
         self, request: Mapping[str, Any], note: Log
     ) -> tuple[Sequence[Availability], Availability]:
         """Find the devices for a request, after starting the one that the user named."""
+        # One at a time: two first sessions would start the device twice.
         async with self._starting:
             availabilities, availability = await self._find(request)
             if not availability.to_start:

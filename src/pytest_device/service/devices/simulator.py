@@ -42,6 +42,7 @@ _FIX: Final = (
 )
 WDA_TIMEOUT: Final = "appium:wdaLaunchTimeout"
 FIRST_BUILD_MS: Final = 480_000
+"""The build of WebDriverAgent may take minutes, more than the driver waits by default."""
 _CANNOT: Final = "simctl has no command for it; the session's controller may support it"
 
 
@@ -199,7 +200,10 @@ class Simulator(Borrowed):
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Clear the stored data of an app, or of every app of this session, by reinstalling it."""
+        """Clear the stored data of an app, or of every app of this session, by reinstalling it.
+
+        ``simctl`` has no command for it. Of other apps, the file to reinstall is unknown.
+        """
         names = [application_id] if application_id else list(self._installed)
         for name in names:
             path = self._installed.get(name)
@@ -212,7 +216,10 @@ class Simulator(Borrowed):
             await self.install(App(path=path, application_id=name))
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Return the apps that this session installed; the one that was launched last is in front."""
+        """Return the apps that this session installed; the one that was launched last is in front.
+
+        ``simctl`` lists the running ones, but not which of them is in front.
+        """
         running = await self._running()
         return {name: self._state(name, running) for name in self._installed}
 

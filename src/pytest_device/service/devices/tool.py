@@ -13,9 +13,11 @@ from pytest_device.service.logs import Log
 from pytest_device.service.programs.program import COMMAND_SECONDS, ask
 
 BOOT_SECONDS: Final = 300.0
+"""Maximum seconds for the boot of an emulator or simulator, whose first one takes longest."""
 INSTALL_SECONDS: Final = 300.0
+"""Maximum seconds for the installation of an app; the limit of other commands is too short for a large one."""
 POLL_SECONDS: Final = 5.0
-"""Seconds between checks whether a device is still running."""
+"""Seconds between checks whether a device is still running: each starts a program."""
 
 
 @dataclass(frozen=True, slots=True)

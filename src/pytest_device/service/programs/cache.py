@@ -28,6 +28,7 @@ LIMIT_SECONDS: Final = 600.0
 
 _LOCK_POLL_SECONDS: Final = 0.1
 _DRAIN_SECONDS: Final = 1.0
+"""Maximum seconds to wait for the end of an installer's output, which a process outside its directory may hold open."""
 _TAIL_LINES: Final = 20
 
 _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
@@ -65,7 +66,8 @@ _FIXES: Final = (
     ),
 )
 
-# npm and pip mask most credentials themselves; these are the keys of the others in their configuration files.
+# npm and pip mask most credentials themselves; these are the keys of the others in their configuration files. The limit
+# and the possessive quantifiers keep the search linear: an installer may print a line of any length.
 _CREDENTIAL: Final = re.compile(r"(?i)(_auth\w{0,40}|password)(\s*+[=:]\s*+)\S+")
 
 _Result = TypeVar("_Result")
@@ -204,6 +206,7 @@ def check_cache(directory: Path) -> None:
 
 
 async def _acquire(lock: FileLock) -> None:
+    # Not in a thread, which would go on waiting for the lock after a cancellation, and then hold it.
     while True:
         try:
             lock.acquire(blocking=False)
@@ -220,7 +223,7 @@ async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) 
 
 
 def _replace(directory: Path, partial: Path) -> None:
-    # An existing directory is incomplete: its proof is missing.
+    # An existing directory is incomplete: its proof is missing. If it cannot be removed, the rename reports it.
     shutil.rmtree(directory, ignore_errors=True)
     partial.rename(directory)
 

@@ -74,6 +74,7 @@ class Guard:
 
     def watch(self, directory: Path) -> None:
         """Make the guard stop a directory's processes and remove it when this process ends."""
+        # Kept even if sending it fails: a new guard gets all of them.
         self._watched.append(directory)
         if self._process is None:
             self._process = self._spawn()
@@ -97,7 +98,9 @@ class Guard:
             [sys.executable, "-P", "-m", __name__],
             env=self._environ,
             stdin=subprocess.PIPE,
+            # The death of a guard must show at the write itself, not at a later one.
             bufsize=0,
+            # It outlives this process: whoever reads this one's output would wait for its end.
             stdout=subprocess.DEVNULL,
             start_new_session=True,
             creationflags=SYSTEM.creation_flags,
@@ -112,6 +115,7 @@ async def _recorded(starting: Coroutine[Any, Any, Process], directory: Path) -> 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     _input(process).close()
+    # Twice the time that it may take to end all processes: it also removes their directories.
     SYSTEM.wait_for_exit(process, 2 * (GRACE_SECONDS + KILL_SECONDS))
 
 

@@ -25,6 +25,7 @@ _NEAR: Final = (HOST, "localhost", "0.0.0.0")  # noqa: S104  compared, not liste
 _START_SECONDS: Final = 30.0
 _READ_BYTES: Final = 65536
 _MAX_BRIDGES: Final = 8
+"""Maximum number of sockets to receive; a controller has two, to the browser and to the service."""
 
 
 @dataclass(frozen=True, slots=True)

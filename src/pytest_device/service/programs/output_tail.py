@@ -8,7 +8,9 @@ from typing import Final
 from pytest_device.redact import Redactor
 
 TAIL_LINES: Final = 200
+"""Lines to keep for the session page, also after the session: a service keeps those of many."""
 LAST_LINES: Final = 20
+"""Lines at the end of an error message."""
 _LINE_LENGTH: Final = 300
 _UNFINISHED_BYTES: Final = 65536
 """Maximum bytes of an unfinished line; the rest of a longer one becomes separate lines."""

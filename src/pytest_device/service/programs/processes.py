@@ -32,10 +32,12 @@ GRACE_SECONDS: Final = 5.0
 
 KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
+"""Seconds between listings, for a program in the middle of its exec to get its environment."""
 _EXIT_POLL_SECONDS: Final = 0.01
 _POLLS_PER_LISTING: Final = 25
 """Polls of the known processes: all of them together take a twentieth of a listing of every process."""
 _SCANS: Final = 3
+"""Listings of a search: a process that starts another and exits during one is missed by it."""
 _KERNEL_PARENTS: Final = (0, 2)
 """Parents of kernel threads on Linux, which never have an environment."""
 
@@ -79,7 +81,7 @@ def find_processes(
         entry.process.pid: entry for entry in everyone if entry.session in sessions
     }
 
-    # A child may lead a process session of its own, and so may its children.
+    # A child may lead a process session of its own, and so may its children. Each round adds at least one process.
     while True:
         children = [
             entry

@@ -31,7 +31,9 @@ COMMAND_SECONDS: Final = 20.0
 """Maximum seconds for a short command, unless its caller sets another limit."""
 _POLL_SECONDS: Final = 0.05
 _READY_POLL_SECONDS: Final = 0.02
+"""Shorter: a run waits for it, where an exit only ends a wait of the whole session."""
 _DRAIN_SECONDS: Final = 1.0
+"""Maximum seconds to wait for the end of the output after an exit: a child process may hold it open."""
 _READ_BYTES: Final = 65536
 
 _Answer = TypeVar("_Answer")

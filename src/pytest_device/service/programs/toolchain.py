@@ -38,9 +38,11 @@ PIP: Final = (
     "-m",
     "pip",
     "install",
+    # Not in the user's environment, whose packages are nobody else's business.
     "--target",
     ".",
     "--no-deps",
+    # Building a source distribution would run its code.
     "--only-binary",
     ":all:",
     "--quiet",
@@ -205,7 +207,10 @@ class Toolbox:
         return self._found[project.name]
 
     async def node(self, required: Requirement, progress: Log) -> Node:
-        """Return the pinned Node.js, installed if missing. Raises ConfigError with the cause and the fix."""
+        """Return the pinned Node.js, installed if missing. Raises ConfigError with the cause and the fix.
+
+        Its caller has found none that fits on this machine.
+        """
         installer = self._installer(progress)
         return await choose_node(installer, self.cache_dir, required, nodes=())
 

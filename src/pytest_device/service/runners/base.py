@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_device.service.runners.controller import Controller
 
 KEPT: Final = 200
-"""Maximum number of ended sessions to keep, and of entries in each timeline."""
+"""Maximum number of ended sessions to keep, and of entries in each timeline: the memory of a service must not grow with its life."""
 KEPT_SCREENSHOTS: Final = 50
 """Maximum number of ended sessions whose last screenshot is kept: one of a phone may take two megabytes."""
 
@@ -116,6 +116,7 @@ class Record:
     def end_request(self) -> None:
         """Record the end of a request; one without a start is ignored."""
         self.last_request = self.clock()
+        # A request may end after `forget_programs`, which has forgotten its start.
         self.open_requests = max(0, self.open_requests - 1)
 
     def forget_programs(self) -> None:

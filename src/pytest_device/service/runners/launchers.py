@@ -65,6 +65,7 @@ _ARGENT_ARGUMENTS: Final = (
     HOST,
     "--port",
     _PORT,
+    # The service ends idle sessions itself, as their create requests say.
     "--idle-timeout",
     "0",
     "--force",
@@ -299,8 +300,10 @@ def _agent_device_environ(
     return context.environment(
         context.workspace.subdir("home") if is_browser else context.home,
         AGENT_DEVICE_STATE_DIR=state,
+        # In the user's own, a second daemon would be refused the device: DEVICE_IN_USE.
         AGENT_DEVICE_CLAIMS_DIR=context.workspace.subdir("claims"),
         AGENT_DEVICE_DAEMON_SERVER_MODE="http",
+        # As for argent, the service ends idle sessions itself.
         AGENT_DEVICE_DAEMON_IDLE_TIMEOUT_MS="0",
         AGENT_DEVICE_NO_UPDATE_NOTIFIER="1",
         PYTEST_DEVICE_PORT="0",  # listens on any port
@@ -376,7 +379,7 @@ def _token_in(directory: Path, pattern: str) -> str:
             return str(json.loads(path.read_text())["token"])
         except (OSError, ValueError, KeyError):  # not written completely yet
             return ""
-    return ""
+    return ""  # not written at all yet
 
 
 LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {

@@ -99,6 +99,7 @@ class ProgramsRunner:
 
     def end_leftovers(self) -> None:
         """Stop and remove the leftovers of an earlier service in this state directory; call it before any start."""
+        # Usually none: their guard outlives a killed service. It may have been killed as well.
         leftovers = (
             sorted(self._directory.iterdir()) if self._directory.exists() else []
         )
@@ -207,6 +208,7 @@ async def _side_by_side(*steps: Coroutine[Any, Any, object]) -> None:
         failed = errors.exceptions
     else:
         return
+    # A user fixes one cause at a time, and often it is that of the others, too: no network.
     raise failed[0]
 
 

@@ -32,6 +32,7 @@ _TOOLS: Final = frozenset(
         "DEVELOPER_DIR",
     )
 )
+"""Where tools are and how they talk; not HOME: each session has its own, except for real devices."""
 # Appium itself downloads a session's app if that is a URL.
 _NETWORK: Final = frozenset(
     ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS")
