@@ -27,7 +27,7 @@ PROGRAMS: Final = (
     "bare",
     "red/test_traces.py",
     "service/appium_driver",
-    "service/runners/test_programs_runner.py",
+    "service/test_programs.py",
     "service/test_controllers.py",
     "service/devices/test_browsers_installed.py",
     "service/devices/test_chromium.py",

@@ -76,9 +76,9 @@ def started(line: str, **more: Any) -> Generator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def running(settings: dict[str, Any]) -> Generator[ServiceProcess]:
-    """Run a service; end it with the block."""
-    with started(json.dumps(settings)) as process:
+def running(settings: dict[str, Any], **more: Any) -> Generator[ServiceProcess]:
+    """Run a service, with options of ``Popen``; end it with the block."""
+    with started(json.dumps(settings), **more) as process:
         event = next_event(process)
         assert event["event"] == "ready", event
         with httpx.Client(
@@ -94,6 +94,15 @@ def next_event(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout
     event: dict[str, Any] = json.loads(process.stdout.readline())
     return event
+
+
+def startup(settings: dict[str, Any], **more: Any) -> tuple[list[str], dict[str, Any]]:
+    """Run a service until it has started, or failed to; return its steps and its last event."""
+    with started(json.dumps(settings), **more) as process:
+        steps: list[str] = []
+        while (event := next_event(process))["event"] == "progress":
+            steps.append(event["text"])
+        return steps, event
 
 
 def refusal(line: str) -> str:

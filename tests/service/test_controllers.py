@@ -5,8 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,16 +13,21 @@ import httpx
 import psutil
 import pytest
 
-from pytest_device.service.programs.processes import end, find_processes
 from tests import other_user
-from tests.fakes.local_service import data
 from tests.service.process import ServiceProcess, config, running
+from tests.service.real_session import (
+    LIMIT_SECONDS,
+    Create,
+    Session,
+    created,
+    creating,
+    kill_leftovers,
+)
 from tests.waiting import eventually
 
 APP: Final = Path(__file__).parent / "devices/app"
 BUILD: Final = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
 NOTES: Final = "com.example.notes"
-LIMIT_SECONDS: Final = 90.0
 
 
 def settings(directory: Path) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def settings(directory: Path) -> dict[str, Any]:
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("service")
     yield directory
-    end(list(directory.glob("state/programs/*")), grace_seconds=0)
+    kill_leftovers(directory)
 
 
 @pytest.fixture(scope="module")
@@ -53,134 +57,11 @@ def service(directory: Path) -> Iterator[ServiceProcess]:
         service.end()
 
 
-@dataclass
-class Session:
-    """A session and a client of its controller."""
-
-    service: ServiceProcess
-    id: str
-    directory: Path
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        return data(self.service.get(self.id))
-
-    def ready(self) -> Mapping[str, Any]:
-        assert eventually(lambda: self.facts["status"] != "new", LIMIT_SECONDS)
-        facts = self.facts
-        assert facts["status"] == "in-progress", self.reason()
-        return dict(facts["remoteConfig"])
-
-    def reason(self) -> str:
-        listed = self.service.http.get("/testing/sessions").json()["data"]
-        return str(next(one["reason"] for one in listed if one["id"] == self.id))
-
-    def errored(self) -> str:
-        assert eventually(lambda: self.facts["status"] == "errored", LIMIT_SECONDS)
-        assert self.facts["remoteConfig"] is None
-        return self.reason()
-
-    def is_gone(self) -> bool:
-        # The listing costs most.
-        return not self.directory.exists() and not find_processes([self.directory])
-
-    def processes(self, name: str) -> list[psutil.Process]:
-        return [
-            one for one in find_processes([self.directory]) if name in _command(one)
-        ]
-
-    def rpc(self, command: str, *positionals: str, **flags: Any) -> Any:
-        """Ask the agent-device daemon as its clients do."""
-        remote = self.ready()
-        flags = {"platform": "android", **flags}
-        params = {
-            "session": "s",
-            "command": command,
-            "positionals": positionals,
-            "flags": flags,
-            "meta": {},
-        }
-        reply = httpx.post(
-            f"{remote['agentDeviceRemoteSessionUrl']}/rpc",
-            json={
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "agent_device.command",
-                "params": params,
-            },
-            headers={
-                "Authorization": f"Bearer {remote['agentDeviceRemoteSessionToken']}"
-            },
-            timeout=LIMIT_SECONDS,
-        ).json()
-        assert "result" in reply, reply
-        return reply["result"]["data"]
-
-    def labels(self) -> list[str]:
-        return [node.get("label") for node in self.rpc("snapshot")["nodes"]]
-
-    def tool(self, name: str, **arguments: Any) -> Any:
-        """Ask the argent tool server as its clients do."""
-        remote = self.ready()
-        reply = httpx.post(
-            f"{remote['toolsUrl']}/tools/{name}",
-            json=arguments,
-            headers={"Authorization": f"Bearer {remote['toolsAuthToken']}"},
-            timeout=LIMIT_SECONDS,
-        )
-        assert reply.status_code == 200, reply.text
-        return reply.json()["data"]
-
-    def driver(self) -> str:
-        """Start a session of Appium with a driver; return its id."""
-        remote = self.ready()
-        body = {"capabilities": {"alwaysMatch": remote["capabilities"]}}
-        reply = httpx.post(
-            f"{remote['appiumUrl']}/session", json=body, timeout=LIMIT_SECONDS
-        ).json()
-        return str(reply["value"]["sessionId"])
-
-    def ports(self) -> list[int]:
-        """Return the TCP ports at which the service and the session's processes listen."""
-        programs = {
-            psutil.Process(self.service.process.pid),
-            *find_processes([self.directory]),
-        }
-        found = [one for process in programs for one in process.net_connections("inet")]
-        return sorted(
-            {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
-        )
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:  # a short one, which has just ended
-        return ""
-
-
-Create = Callable[..., Session]
-
-
 @pytest.fixture
 def create(service: ServiceProcess, directory: Path) -> Iterator[Create]:
     """Create sessions on the browser, which are stopped after the test."""
-    sessions: list[Session] = []
-
-    def create(**options: Any) -> Session:
-        sessions.append(created(service, directory, **options))
-        return sessions[-1]
-
-    yield create
-    for session in sessions:
-        service.http.post(f"/v2/device-run-sessions/{session.id}/stop")
-    for session in sessions:
-        assert eventually(session.is_gone, LIMIT_SECONDS)
-
-
-def created(service: ServiceProcess, directory: Path, **options: Any) -> Session:
-    session_id = data(service.create(deviceIdentifier="chromium", **options))["id"]
-    return Session(service, session_id, directory / "state/programs" / session_id)
+    with creating(service, directory) as create:
+        yield create
 
 
 def test_agent_device_drives_only_the_app_of_its_session(create: Create) -> None:
@@ -287,18 +168,30 @@ def test_a_session_that_reaches_its_limit_leaves_nothing(create: Create) -> None
     assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
-def test_a_terminated_service_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "types"),
+    [
+        (signal.SIGTERM, ["argent", "web-preview-only"]),
+        (signal.SIGKILL, ["appium", "agent-device", "argent", "web-preview-only"]),
+    ],
+)
+def test_a_service_that_is_terminated_or_killed_leaves_nothing(
+    number: signal.Signals, types: Sequence[str], tmp_path: Path
+) -> None:
     with running(settings(tmp_path)) as service:
         sessions = [
-            created(service, tmp_path, type=one)
-            for one in ("agent-device", "argent", "web-preview-only")
+            created(service, tmp_path, type=session_type) for session_type in types
         ]
         for session in sessions:
             session.ready()
-        service.process.send_signal(signal.SIGTERM)
+            assert session.processes()
+        service.process.send_signal(number)
         service.process.wait(LIMIT_SECONDS)
 
-    assert [session.is_gone() for session in sessions] == [True, True, True]
+    if number == signal.SIGTERM:  # it waits for the end of its programs itself
+        assert [session.is_gone() for session in sessions] == [True] * len(sessions)
+    for session in sessions:
+        assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
 KNOCK: Final = """
@@ -365,7 +258,7 @@ def agent(service: ServiceProcess, directory: Path) -> Iterator[Session]:
     """Provide a session of agent-device for several tests."""
     session = created(service, directory, type="agent-device", buildId=BUILD)
     yield session
-    service.http.post(f"/v2/device-run-sessions/{session.id}/stop")
+    session.stop()
     assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
