@@ -1,5 +1,6 @@
 """The programs of sessions at the running service: their start, what they see, and no leftovers."""
 
+import json
 import os
 import shlex
 import stat
@@ -18,6 +19,7 @@ from tests.service.pages import browser_programs
 from tests.service.process import (
     ServiceProcess,
     config,
+    refusal,
     running,
     startup,
 )
@@ -287,6 +289,18 @@ def test_the_next_service_stops_programs_that_survived_the_guard_and_has_their_p
         assert session.is_gone()
         later = replace(session, service=service)
         assert "the service stopped before the session ended" in later.timeline()[-1]
+
+
+def test_a_directory_that_cannot_be_created_for_programs_is_named(
+    tmp_path: Path,
+) -> None:
+    programs = tmp_path / "state/programs"
+    programs.parent.mkdir(mode=0o700)
+    programs.write_text("a file where the directory should be")
+
+    reported = refusal(json.dumps(settings(tmp_path)))
+
+    assert reported.startswith(f"{programs} cannot be created: ")
 
 
 NODE: Final = """#!/bin/sh

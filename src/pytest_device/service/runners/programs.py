@@ -100,12 +100,11 @@ class ProgramsRunner:
     def end_leftovers(self) -> None:
         """Stop and remove the leftovers of an earlier service in this state directory; call it before any start."""
         # Usually none: their guard outlives a killed service. It may have been killed as well.
-        leftovers = (
-            sorted(self._directory.iterdir()) if self._directory.exists() else []
-        )
         try:
-            remove(leftovers)
+            if self._directory.exists():
+                remove(sorted(self._directory.iterdir()))
         except OSError as error:
+            # If the directory cannot be used at all, `prepare` reports it.
             self._log(
                 f"leftovers of an earlier service in {self._directory} cannot be removed: {error}"
             )
