@@ -22,10 +22,19 @@ _Counted = Created | TakenOver | Ready | Stopped | KeptWarm | Gone | Kept
 
 @dataclass(slots=True)
 class _Use:
+    """The use of a session by the process that has it now, or had it last."""
+
     began: float
+    earlier_seconds: float = 0.0
+    """How long other processes of the run used it before, which kept it warm."""
     boot_seconds: float = 0.0
     seconds: float | None = None
     """How long the session was used, None while it runs."""
+
+    def total(self, now: float) -> float:
+        """Return the seconds that the run has used the session so far."""
+        seconds = now - self.began if self.seconds is None else self.seconds
+        return self.earlier_seconds + seconds
 
 
 class Budget:
@@ -62,7 +71,10 @@ class Budget:
                 began = self._unnamed.pop(0) if self._unnamed else self._clock()
                 self._uses[session_id] = _Use(began)
             case TakenOver():
-                self._uses[session_id] = _Use(self._clock())
+                now = self._clock()
+                earlier = self._uses.get(session_id)
+                earlier_seconds = earlier.total(now) if earlier else 0.0
+                self._uses[session_id] = _Use(now, earlier_seconds)
             case Ready(boot_seconds=boot):
                 if session_id in self._uses:
                     self._uses[session_id].boot_seconds = boot or 0.0
@@ -88,10 +100,7 @@ class Budget:
         with self._lock:
             now = self._clock()
             running = sum(now - began for began in self._unnamed)
-            named = sum(
-                now - use.began if use.seconds is None else use.seconds
-                for use in self._uses.values()
-            )
+            named = sum(use.total(now) for use in self._uses.values())
 
         return (running + named) / _MINUTE
 
