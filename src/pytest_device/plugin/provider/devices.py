@@ -90,9 +90,17 @@ _CLIENTS: Final = frozenset(
 
 
 class Devices:
-    """The devices for the tests of this process; ``lookahead`` knows what later tests need.
+    """The devices for the tests of this process.
 
-    ``breaker`` decides which attempts all processes of the run make; if None, this process decides alone.
+    Arguments:
+        settings: the settings of the run.
+        backend: the service, with the reaper and the slots.
+        names: names the sessions.
+        redactor: masks secrets in the errors that are passed to other processes.
+        log: gets the events of sessions.
+        pause: may hold the run at a failure, for the user to look at the device.
+        lookahead: knows what later tests need.
+        breaker: decides which attempts all processes of the run make; if None, this process decides alone.
     """
 
     def __init__(
@@ -158,7 +166,17 @@ class Devices:
         check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None]
         | None = None,
     ) -> "Mapping[str, Session]":
-        """Return the test's sessions by device name, the same ones until ``release``; ``check`` may refuse the test."""
+        """Return the test's sessions by device name, the same ones until ``release``.
+
+        Arguments:
+            item: the test.
+            defaults: what the suite's fixture adds to the marker's arguments.
+            policy: how to wait for a session.
+            check: raises for a test that cannot use its devices, before they boot.
+
+        Raises:
+            DeviceError: the test cannot have its devices.
+        """
         if item.stash.get(ACQUIRED, None):
             return self.sessions(item)
 
@@ -176,6 +194,7 @@ class Devices:
         if check:
             check(item, plan.requirements)
 
+        # No test will request the idle sessions of earlier tests again whose defaults were others.
         if defaults:
             requirements = plan.requirements.values()
             self._pool.release(
@@ -228,6 +247,7 @@ class Devices:
     def _prefetch(self, plan: Plan, policy: WaitPolicy) -> None:
         if not plan.prefetch:
             return
+
         with suppress(DeviceError):  # raised again when the test acquires the session
             self._pool.prefetch(plan.timed_requirements, policy)
             self._pool.prefetch(plan.prefetch, self.policy())
@@ -253,14 +273,15 @@ class Devices:
         try:
             yield leased.session
         finally:
+            # Stops this session only: it is unusable, and all others count as needed.
             self._pool.mark_unusable([leased])
-            self._pool.release([leased], lambda _need: True)
+            self._pool.release([leased], lambda _requirement: True)
 
     @contextmanager
     def reporting_once(self, item: pytest.Item) -> "Generator[None]":
-        """Provide a test's devices in the block; report a mistake that earlier tests of the run met, too, only once.
+        """Provide a test's devices in the block; report a mistake of several tests only once in the run.
 
-        Raises the ConfigError itself for the first test that meets it, NotAttemptedError for the others.
+        Raises the ConfigError itself for the first of them, NotAttemptedError for the others.
         """
         try:
             yield
@@ -454,9 +475,10 @@ class Devices:
         """Stop all sessions except warm ones; after an interrupt, those, too."""
         if interrupted and self.warm:
             self.warm.end()
+
         try:
             with suppress(StopFailedError):  # its event reports it
-                self._pool.release([], lambda _need: False)
+                self._pool.release([], lambda _requirement: False)
         finally:
             self._pool.close()
 
@@ -732,10 +754,12 @@ class HeldDrivers:
         self._pool = pool
 
     def of(self, session: DeviceSession) -> _HeldDriver | None:
-        return next(
-            (driver for driver in self.held if session in driver.sessions.values()),
-            None,
-        )
+        """Return what holds a session, None if nothing does."""
+        for driver in self.held:
+            if session in driver.sessions.values():
+                return driver
+
+        return None
 
     def released(self, sessions: Sessions, *, keep: bool) -> Sessions:
         """Return the sessions that a test releases; held ones stay, and are left running at the end if ``keep``."""
@@ -773,7 +797,7 @@ class HeldDrivers:
         pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
         """
         for fixture in SCOPED_DRIVERS.keys() & set(getattr(item, "fixturenames", ())):
-            driver = next((held for held in self.held if held.fixture == fixture), None)
+            driver = self._held_by(fixture)
             if (
                 driver
                 and driver.requirements == requirements_of(item)
@@ -783,6 +807,13 @@ class HeldDrivers:
             else:  # includes a failed setup, whose error pytest would raise again
                 test: Any = item
                 test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
+
+    def _held_by(self, fixture: str) -> _HeldDriver | None:
+        for driver in self.held:
+            if driver.fixture == fixture:
+                return driver
+
+        return None
 
     def share(
         self, item: pytest.Item, timed_requirements: "Sequence[DeviceRequirement]"

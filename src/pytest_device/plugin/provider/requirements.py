@@ -133,11 +133,12 @@ class Requirements:
 
     def planned(self, requirement: DeviceRequirement) -> DeviceRequirement:
         """Return a requirement as it was before fixtures changed it."""
-        return (
-            self._planned.get(requirement, requirement)
-            if self._planned
-            else requirement
-        )
+        if (
+            not self._planned
+        ):  # saves hashing the requirement for each test of most runs
+            return requirement
+
+        return self._planned.get(requirement, requirement)
 
     def is_outdated(
         self,
@@ -161,17 +162,17 @@ class Requirements:
         timed_requirements = self.with_test_minutes(item, requirements.values())
         at_once = Counter(timed_requirements)
         for following in lookahead.upcoming(item):
-            if not (
+            # Each of these may mean that the device is not used, or is another one: it would be billed for nothing.
+            if (
                 may_be_skipped(following)
                 or is_completed_by_fixtures(following)
                 or waits_for_tunnel(following, self._settings)
                 or waits_for_sign_in(following, self._settings)
             ):
-                at_once |= Counter(
-                    self.with_test_minutes(
-                        following, requirements_of(following).values()
-                    )
-                )
+                continue
+
+            of_following = requirements_of(following).values()
+            at_once |= Counter(self.with_test_minutes(following, of_following))
 
         prefetch: Sequence[DeviceRequirement] = ()
         if len(at_once) > len(set(timed_requirements)):
@@ -210,6 +211,7 @@ def _sized(
     name = "max_duration_minutes"
     if name in requirement.defaults:
         return defaults
+
     return {name: requirement.request.max_duration_minutes, **defaults}
 
 
@@ -275,7 +277,7 @@ class WholeRun:
         for of_test in requirements:
             self._count(of_test, 1)
 
-        self._places = {item: index for index, item in enumerate(items)}
+        self._index_of = {item: index for index, item in enumerate(items)}
         self._begins = list(
             accumulate(map(_length, requirements, seconds), initial=0.0)
         )
@@ -311,7 +313,7 @@ class WholeRun:
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next test with other devices if it begins before they can be ready."""
-        index = self._places.get(item, len(self._items) - 1)
+        index = self._index_of.get(item, len(self._items) - 1)
         following = self._next_new[index]
         if (
             following < len(self._items)
@@ -331,9 +333,9 @@ class WholeRun:
         """Return whether a test begins before its devices can boot; devices must not idle for an unknown time."""
         if self._unknown[following] > self._unknown[index + 1]:
             return False
-        return self._begins[following] - self._begins[index] <= self._boot(
-            self._items[following]
-        )
+
+        begins_in = self._begins[following] - self._begins[index]
+        return begins_in <= self._boot(self._items[following])
 
     def _boot(self, item: pytest.Item) -> float:
         boots = (
@@ -349,6 +351,7 @@ def _length(
     """Return the seconds that a test probably takes, not counting boots."""
     if known_seconds is not None:
         return known_seconds
+
     return TEST_SECONDS if requirements else PLAIN_SECONDS
 
 
@@ -385,4 +388,5 @@ def runs_again(item: pytest.Item) -> bool:
     attempt: int = getattr(item, "execution_count", 0)
     if not (plugin and attempt and item.stash.get(FAILED, False)) or is_unshared(item):
         return False
+
     return bool(attempt <= (plugin.get_reruns_count(item) or 0))

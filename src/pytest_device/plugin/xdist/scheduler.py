@@ -51,6 +51,7 @@ class DeviceScheduling(LoadScheduling):
         """Return whether all tests are assigned and every worker may begin with its last."""
         if self._dispatcher is None:
             return super().tests_finished
+
         return self.collection_is_completed and self._dispatcher.is_over
 
     def add_node_collection(
@@ -112,6 +113,7 @@ class DeviceScheduling(LoadScheduling):
         return self._dispatcher
 
     def _assign(self, dispatcher: "Dispatcher[WorkerController]") -> None:
+        # In place, since the dispatcher reads this list: boots of this run are known by now.
         self._boots[:] = map(self._history.usual_boot, self._models)
         for node in self.node2collection:
             if node in self.node2pending and node not in self._joined:
@@ -157,6 +159,7 @@ class DeviceScheduling(LoadScheduling):
         if self._dispatcher is None or self.collection is None:
             super().mark_test_pending(item)
             return
+
         self._dispatcher.requeue(self.collection.index(item))
         self._assign(self._dispatcher)
 

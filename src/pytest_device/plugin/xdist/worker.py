@@ -51,6 +51,7 @@ class WorkerLink:
         worker_input: dict[str, Any] = getattr(config, "workerinput", {})
         if not worker_input.get(CHANNEL):
             return None
+
         return cls(config, worker_input[CHANNEL], worker_input["workerid"])
 
     def send_plan(self, plan: TestPlan) -> None:
@@ -202,4 +203,5 @@ class WorkerLookahead:
 
         if others and not is_unshared(others[0]):
             yield others[0]
+
         yield from islice(takewhile(is_unshared, others), self._prefetch)
