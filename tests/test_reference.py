@@ -13,6 +13,10 @@ import pytest_device
 from pytest_device import DeviceClient, SessionRequest
 from pytest_device.controllers.snapshot import Rect
 from pytest_device.platforms.addresses import canonical
+from pytest_device.plugin.durations import junit_name
+from pytest_device.plugin.markers import arguments_by_name
+from pytest_device.plugin.matrix import variants
+from pytest_device.plugin.shard import weighed
 from pytest_device.redact import is_secret_name
 from pytest_device.report.bill import cost_of
 from pytest_device.report.lines import normalize
@@ -48,6 +52,7 @@ def examples_of(name: str) -> Iterator[doctest.DocTest]:
 
 
 FUNCTIONS = (
+    arguments_by_name,
     as_given,
     canonical,
     cost_of,
@@ -55,6 +60,7 @@ FUNCTIONS = (
     filled_in,
     finish_time_divisible,
     is_secret_name,
+    junit_name,
     level_of,
     masked_typed,
     needed_minutes,
@@ -62,6 +68,8 @@ FUNCTIONS = (
     normalize,
     resolve,
     split,
+    variants,
+    weighed,
     without_typed_secrets,
 )
 """Functions of this package's own modules whose examples say more than their sentences."""

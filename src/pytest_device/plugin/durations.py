@@ -60,7 +60,11 @@ def read_durations(path: Path, source: str) -> Durations:
 
 
 def junit_name(nodeid: str) -> str:
-    """Return how pytest's JUnit reports name a test: its class name and its name."""
+    """Return how pytest's JUnit reports name a test: its class name and its name.
+
+    >>> junit_name("tests/test_notes.py::TestNotes::test_add[a::b]")
+    'tests.test_notes.TestNotes.test_add[a::b]'
+    """
     names, bracket, parameters = nodeid.partition("[")
     path, *others = names.split("::")
     module = re.sub(r"\.py$", "", path.replace("/", "."))

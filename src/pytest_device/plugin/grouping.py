@@ -1,7 +1,6 @@
 """Groups tests by the devices and shared fixtures that they need."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,11 +17,14 @@ if TYPE_CHECKING:
 
 
 class Grouping:
-    """Assigns tests to groups, each test only once: a suite may have tens of thousands."""
+    """Assigns tests to groups, each test only once: a suite may have tens of thousands.
+
+    All numbers are given in the order of the tests, so that processes with the same collection agree on them.
+    """
 
     def __init__(self) -> None:
         self.requirements = Numbers()
-        """Numbers of requirements, equal in all processes that collect the same tests."""
+        """Numbers of requirements, by which processes refer to them."""
         self._models = Numbers()
         self._bonds = Numbers()
         self._whole_bonds: set[int] = set()
@@ -31,6 +33,7 @@ class Grouping:
         self._known: dict[pytest.Item, tuple[int, int, int]] = {}
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
+        """Return the plan of these tests; ``may_order``: whether no other plugin has ordered them."""
         places = [self._known.get(item) or self._place(item) for item in items]
         tests = [(group, bond) for group, bond, _ in places]
         sizes = [size for _, _, size in places]
@@ -62,20 +65,15 @@ class Grouping:
         return place
 
     def _group(self, requirements: "Iterable[DeviceRequirement]") -> DeviceGroup:
-        numbered = sorted(
-            (
-                (self.requirements[requirement], requirement)
-                for requirement in requirements
-            ),
-            key=itemgetter(0),
-        )
-        shares = {requirement.share for _, requirement in numbered}
+        """Return the group of tests with these requirements."""
+        # Sorted: tests that name the same devices in another order are in the same group.
+        ordered = sorted(requirements, key=self.requirements.__getitem__)
+        shares = {requirement.share for requirement in ordered}
 
         return DeviceGroup(
-            tuple(number for number, _ in numbered),
+            tuple(self.requirements[requirement] for requirement in ordered),
             tuple(
-                self._models[requirement.request.boot_key]
-                for _, requirement in numbered
+                self._models[requirement.request.boot_key] for requirement in ordered
             ),
             is_shareable=shares <= {Share.RUN},
             is_unshared=Share.TEST in shares,
@@ -102,12 +100,10 @@ def _bond(item: pytest.Item) -> tuple[str | None, bool]:
     is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
     variant = variant_of(item) if is_shared else ""
     scopes = {of_name[-1].scope for of_name in definitions.values() if of_name}
-    for (
-        scope,
-        node_type,
-        # Fixtures of these scopes are torn down before a test of another node.
-    ) in NODES.items():
-        if scope in scopes and (node := item.getparent(node_type)):
+    # Fixtures of these scopes are torn down before a test of another node. The widest decides: it has the others' tests.
+    for scope, node_type in NODES.items():
+        node = item.getparent(node_type) if scope in scopes else None
+        if node:
             # A test often continues where the previous one left the app of its class.
             is_whole = scope == "class" and "class_device_driver" in definitions
             return f"{node.nodeid} {variant}", is_whole
@@ -120,10 +116,10 @@ def _parameter_of_run(
 ) -> str | None:
     """Return the parameters of session-scoped fixtures, which are set up again whenever a parameter changes."""
     indices: Mapping[str, int] = getattr(getattr(item, "callspec", None), "indices", {})
-    wide = [
-        name
-        for name in indices
+    parameters = [
+        f"{name}={index}"
+        for name, index in indices.items()
         if definitions.get(name) and definitions[name][-1].scope == "session"
     ]
 
-    return " ".join(f"{name}={indices[name]}" for name in wide) or None
+    return " ".join(parameters) or None

@@ -10,7 +10,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.matrix import IDENTIFIER, Variant, is_matrix, variants
-from pytest_device.plugin.project import opened
+from pytest_device.plugin.project import complete_arguments
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     NAME_MAX_LENGTH,
@@ -97,6 +97,11 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
     """Return the marker arguments of each device of a test by device name; closer markers take precedence.
 
     Markers without a name apply to each device; None counts as omitted. Raises ConfigError.
+
+    >>> of_test = pytest.mark.device("alice", type="appium")
+    >>> of_class = pytest.mark.device(platform="ios", type="argent")
+    >>> arguments_by_name([of_test.mark, of_class.mark])
+    {'alice': {'platform': 'ios', 'type': 'appium'}}
     """
     names = list(dict.fromkeys(_name_of(mark) for mark in reversed(marks)))
     named = [name for name in names if name != SINGLE] or [SINGLE]
@@ -258,6 +263,7 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
 def _one_platform(
     item: pytest.Item, name: str, arguments: Arguments, settings: "Settings"
 ) -> dict[str, str]:
+    """Return the platform argument of a device, that of the test's variant if there are several. Raises ConfigError."""
     platforms = platforms_of(arguments, settings)
     chosen = parameters_of(item).get(PLATFORM_ARGUMENT)
     if len(platforms) == 1 and name == SINGLE and chosen not in {None, platforms[0]}:
@@ -336,7 +342,18 @@ def requirement_of(
     names: SessionNaming,
     defaults: Arguments | None = None,
 ) -> "DeviceRequirement":
-    """Return the requirement for arguments, then ``defaults``, then the settings; raises ConfigError."""
+    """Return the requirement of one of a test's devices.
+
+    Arguments:
+        item: the test, which decides what shares its sessions.
+        arguments: those of the marker, which take precedence over all others.
+        settings: the settings, which fill in what no argument sets.
+        names: names sessions, and remembers the requirements that it has named.
+        defaults: further arguments, which take precedence over the settings only.
+
+    Raises:
+        ConfigError: arguments are invalid; with all mistakes.
+    """
     from pytest_device.sessions.request import (
         SHARING,
         DeviceRequirement,
@@ -352,11 +369,13 @@ def requirement_of(
     complete = _merge(defaults or {}, complete)
     # A project completes any request; without one, a route is an error.
     if settings.app_root or not _OF_ROUTE.isdisjoint(complete):
-        complete = opened(item, complete)
+        complete = complete_arguments(item, complete)
 
     share, problems = _share(sharing, settings)
     sharing_key = _sharing_key(item, share)
     name = names.session_name(item, share)
+
+    # Many tests have equal markers, and checking a request takes far longer than this key.
     key = repr((sharing_key, name, sharing, complete))
     if key in names.requirements:
         return names.requirements[key]
@@ -410,9 +429,11 @@ def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> 
 
 
 def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
+    """Return the scope in which a device is shared, and the mistake if the marker's is unknown."""
     share = sharing.get("share", settings.share)
     if isinstance(share, str) and share in list(Share):
         return str(share), []
+
     return settings.share, [f"share={share!r} must be one of {', '.join(Share)}"]
 
 
@@ -466,6 +487,7 @@ def _sharing_key(item: pytest.Item, share: str) -> str:
     """Return the sharing key; as with fixtures, a function outside of a class counts as its own class."""
     if share == Share.RUN:
         return share
+
     return f"{share} {_sharing(item, share).nodeid}"
 
 
@@ -473,6 +495,7 @@ def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Collector:
     """Return the node whose tests share a session."""
     if share not in NODES:
         return item
+
     return item.getparent(NODES[share]) or item
 
 

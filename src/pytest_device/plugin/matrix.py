@@ -30,8 +30,17 @@ def is_matrix(identifiers: object) -> bool:
 def variants(platforms: Sequence[str], identifiers: object) -> tuple[Variant, ...]:
     """Return what a marker's platforms and identifiers name together, in the marker's order.
 
-    ``identifiers`` is a list for one platform, or a mapping of platforms to an identifier or a list. A platform that the
-    mapping lacks has one variant without an identifier. Raises ConfigError for anything else, and for an empty list.
+    >>> several = variants(["android", "ios"], {"android": ["Pixel 8", "Pixel 6"]})
+    >>> [variant.test_id for variant in several]
+    ['android-Pixel 8', 'android-Pixel 6', 'ios']
+
+    Arguments:
+        platforms: the platforms of the marker or of the settings.
+        identifiers: a list for one platform, or a mapping of platforms to an identifier or a list. A platform that the
+            mapping lacks has one variant without an identifier.
+
+    Raises:
+        ConfigError: the identifiers are anything else, or an empty list.
     """
     if isinstance(identifiers, Mapping):
         by_platform = cast("Mapping[Any, object]", identifiers)

@@ -201,9 +201,9 @@ def _completed(config: pytest.Config) -> "Settings":
     if settings.app_root is None:
         return settings
 
-    from pytest_device.plugin.project import completed
+    from pytest_device.plugin.project import with_project
 
-    return completed(config, settings, settings.app_root)
+    return with_project(config, settings, settings.app_root)
 
 
 def _in_ini_file(
@@ -233,7 +233,7 @@ def misspelled(config: pytest.Config) -> Iterator[str]:
     """Yield each undeclared key of the ini file that resembles one of ours."""
     from difflib import get_close_matches
 
-    # The old name warns.
+    # pytest renamed the attribute, and warns of the old name.
     keys: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get(
         "inicfg", {}
     )
@@ -260,6 +260,7 @@ def _is_declared(config: pytest.Config, key: str) -> bool:
         config.getini(key)
     except ValueError:
         return False
+
     return True
 
 
@@ -374,7 +375,7 @@ def _width(config: pytest.Config) -> int:
         distributes = config.getoption("dist") != "no" or config.getoption("distload")
         specs: list[str] = config.getoption("tx") or []
         for spec in specs if distributes else ():
-            count = spec.partition("*")[0]  # of 3*popen, for example
+            count, _, _ = spec.partition("*")  # of 3*popen, for example
             number += int(count) if count.isdigit() else 1
 
     maximum: int | None = config.getoption("maxprocesses")

@@ -19,36 +19,41 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 _PROJECT: Final = pytest.StashKey["Project"]()
-_IS_ITS_APP: Final = pytest.StashKey[bool]()
+_HAS_PROJECTS_APP_ID: Final = pytest.StashKey[bool]()
 """Whether the run's app ID belongs to the project."""
-_INSTALLED: Final = {
+_APP_CAPABILITIES: Final = {
     Platform.IOS: "appium:bundleId",
     Platform.ANDROID: "appium:appPackage",
 }
-_CHOSEN: Final = ("bundleId", "appPackage", "browserName")
+"""The capability that selects an installed app."""
+_SELECTING: Final = ("bundleId", "appPackage", "browserName")
+"""Capabilities by which a suite selects an app or a browser itself."""
 
 
-def completed(config: pytest.Config, settings: "Settings", app_root: str) -> "Settings":
+def with_project(
+    config: pytest.Config, settings: "Settings", app_root: str
+) -> "Settings":
     """Load the project at ``app_root``, and use its project ID as the default app ID. Raises ConfigError."""
     __tracebackhide__ = True
     from pytest_device.app.project import load_project
     from pytest_device.settings import LOCAL_APP_ID
 
-    how = cast("Dynamic", settings.app_dynamic)
+    dynamic = cast("Dynamic", settings.app_dynamic)
     try:
-        project = config.stash[_PROJECT] = load_project(
-            app_root, vendor=vendor_profile(settings), dynamic=how
+        project = load_project(
+            app_root, vendor=vendor_profile(settings), dynamic=dynamic
         )
     except ConfigError as error:
         raise ConfigError(
             *(f"{settings.source('app_root')}: {problem}" for problem in error.problems)
         ) from None
 
+    config.stash[_PROJECT] = project
     identifier = project.project_id()
     # The local service of a run takes any project. One that was started by hand knows the project that it printed.
     is_of_local = settings.source("app_id") == settings.source("local")
     is_set = settings.app_id is not None and not is_of_local
-    config.stash[_IS_ITS_APP] = (
+    config.stash[_HAS_PROJECTS_APP_ID] = (
         identifier is None
         or not is_set
         or settings.app_id in (LOCAL_APP_ID, identifier.lower())
@@ -122,51 +127,54 @@ def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
         (Platform.ANDROID, "android.package"),
     ):
         if identifier := project.identifier(platform):
-            yield _INSTALLED[platform], identifier, project.source(key)
+            yield _APP_CAPABILITIES[platform], identifier, project.source(key)
 
     if schemes := project.schemes():
         yield "schemes of links", ", ".join(schemes), project.source("scheme")
 
 
-def needed_project(config: pytest.Config, what: str) -> "Project":
-    """Return the project. Raises ConfigError with the fix if there is none."""
+def needed_project(config: pytest.Config, user: str) -> "Project":
+    """Return the project. Raises ConfigError with its user and the fix if there is none."""
     __tracebackhide__ = True
 
     if project := project_of(config):
         return project
 
     raise ConfigError(
-        f"{what} needs the app's project: set {Options.app_root.spellings}"
+        f"{user} needs the app's project: set {Options.app_root.spellings}"
     )
 
 
-def opened(item: pytest.Item, given: Mapping[str, Any]) -> "dict[str, Any]":
+def complete_arguments(
+    item: pytest.Item, arguments: Mapping[str, Any]
+) -> "dict[str, Any]":
     """Fill in marker arguments from the project: the link for ``open_route``, the SDK version for ``vendor_go``.
 
     Raises ConfigError if the link doesn't open a route; an ``open_url`` that opens no page is a warning, because an
     app may also handle links without its router.
     """
     config = item.config
-    arguments = dict(given)
+    complete = dict(arguments)
     project = project_of(config)
-    route = arguments.pop("open_route", None)
-    params = arguments.pop("route_params", None)
+    route = complete.pop("open_route", None)
+    params = complete.pop("route_params", None)
     if route is not None:
-        arguments["open_url"] = _link(config, arguments, route, params)
+        complete["open_url"] = _link(config, complete, route, params)
     elif params is not None:
         raise ConfigError("route_params needs open_route: the route that has them")
-    elif project and isinstance(arguments.get("open_url"), str):
-        _check_url(project, arguments, item)
+    elif project and isinstance(complete.get("open_url"), str):
+        _check_url(project, complete, item)
 
-    if project and project.sdk_major and arguments.get("vendor_go") is True:
-        arguments.setdefault("sdk_version", str(project.sdk_major))
+    if project and project.sdk_major and complete.get("vendor_go") is True:
+        complete.setdefault("sdk_version", str(project.sdk_major))
 
-    return arguments
+    return complete
 
 
 def _link(
     config: pytest.Config, arguments: Mapping[str, Any], route: object, params: object
 ) -> str:
+    """Return the deep link of a route on the platform of the arguments. Raises ConfigError."""
     if "open_url" in arguments:
         raise ConfigError("open_route and open_url are mutually exclusive: choose one")
 
@@ -176,20 +184,24 @@ def _link(
         )
 
     project = needed_project(config, "open_route")
-    return _links(project, arguments.get("platform"), go=arguments.get("vendor_go"))(
-        route, cast("Mapping[str, Any] | None", params)
+    links = _links(
+        project,
+        arguments.get("platform"),
+        has_client=arguments.get("vendor_go") is True,
     )
+    return links(route, cast("Mapping[str, Any] | None", params))
 
 
 def _links(
-    project: "Project", platform: str | None, *, go: object, address: str = ""
+    project: "Project", platform: str | None, *, has_client: bool, address: str = ""
 ) -> "Links":
+    """Return the link factory for a platform; ``has_client``: whether the development client opens the app."""
     from pytest_device.app.link import Links
 
     return Links(
         project,
         platform and str(platform),
-        development_client=go is True,
+        development_client=has_client,
         development_address=address,
     )
 
@@ -197,15 +209,15 @@ def _links(
 def _check_url(
     project: "Project", arguments: Mapping[str, Any], item: pytest.Item
 ) -> None:
+    """Raise ConfigError if the app doesn't open ``open_url``, and warn if it has no page for it."""
     from pytest_device.app.link import check_url, unmatched
 
     platform = arguments.get("platform")
-    go = arguments.get("vendor_go") is True
     check_url(
         arguments["open_url"],
         project,
         platform=platform and str(platform),
-        development_client=go,
+        development_client=arguments.get("vendor_go") is True,
     )
 
     if problem := unmatched(arguments["open_url"], project):
@@ -223,20 +235,20 @@ def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> 
     platforms = {
         str(values["platform"]) for values in arguments.values() if "platform" in values
     }
-    go = any(values.get("vendor_go") is True for values in arguments.values())
-    opened_first = [
+    has_client = any(values.get("vendor_go") is True for values in arguments.values())
+    urls = [
         urlsplit(str(values["open_url"]))
         for values in arguments.values()
         if "open_url" in values
     ]
     addresses = [
-        url.netloc for url in opened_first if url.scheme == project.vendor.client_scheme
+        url.netloc for url in urls if url.scheme == project.vendor.client_scheme
     ]
 
     return _links(
         project,
         platforms.pop() if len(platforms) == 1 else None,
-        go=go,
+        has_client=has_client,
         address=addresses[0] if addresses else "",
     )
 
@@ -252,11 +264,15 @@ def installed_app(
     unprefixed = {
         name.rpartition(":")[2]: value for name, value in capabilities.items()
     }
-    if project is None or "app" in unprefixed or any(map(unprefixed.get, _CHOSEN)):
+    if project is None or "app" in unprefixed or any(map(unprefixed.get, _SELECTING)):
         return {}
+
     # The identifier of another app's build is unknown.
-    if not config.stash[_IS_ITS_APP]:
+    if not config.stash[_HAS_PROJECTS_APP_ID]:
         return {}
 
     identifier = project.identifier(platform)
-    return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}
+    if not identifier:
+        return {}
+
+    return {_APP_CAPABILITIES[Platform(platform)]: identifier}

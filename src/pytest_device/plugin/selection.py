@@ -43,6 +43,7 @@ def requests_device(item: pytest.Item) -> bool:
     if item.get_closest_marker("device") is not None:
         # A doctest has no fixtures: it can only inherit a marker, which is not meant for it.
         return not isinstance(item, pytest.DoctestItem)
+
     return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
@@ -58,20 +59,20 @@ def add_package_marks(node: pytest.Item) -> None:
     module_node.stash[_READ] = True
     # A doctest in a text file has no module.
     name: str = getattr(module_node.obj, "__name__", "")
-    for package in reversed(
-        [
-            parent
-            for parent in module_node.listchain()
-            if isinstance(parent, pytest.Package)
-        ]
-    ):
+    packages = [
+        parent
+        for parent in module_node.listchain()
+        if isinstance(parent, pytest.Package)
+    ]
+    for package in reversed(packages):
         name = name.rpartition(".")[0]
         if _READ in package.stash:
             return  # its parents are done, too
 
         package.stash[_READ] = True
         marks: object = getattr(sys.modules.get(name), "pytestmark", [])
-        for mark in cast("list[object]", marks if isinstance(marks, list) else [marks]):
+        listed = cast("list[object]", marks if isinstance(marks, list) else [marks])
+        for mark in listed:
             # Markers of other plugins are their own business.
             if isinstance(mark, pytest.MarkDecorator) and mark.name == "device":
                 package.add_marker(mark)

@@ -311,16 +311,28 @@ def _service(
     request: pytest.FixtureRequest,
     tunnel: "Tunnel",
     make: "type[S]",
-    given_arguments: "Mapping[str, Any]",
+    returned: "Mapping[str, Any]",
     breadth: Option[str] | None = None,
     **defaults: object,
 ) -> "Generator[S]":
-    """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
+    """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts.
+
+    Arguments:
+        request: the request for the fixture that provides the service.
+        tunnel: the tunnel of this process, for devices on other machines.
+        make: the class of the service.
+        returned: what the settings fixture of the service returned.
+        breadth: the option that decides whether the run has one service; without it, each process has its own.
+        defaults: arguments that the settings fixture may override.
+
+    Raises:
+        ConfigError: the arguments are invalid, or the test's device can't reach the service.
+    """
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.provider.reach import SETTINGS_OF, is_remote, noted
 
     name = str(request.fixturename)
-    arguments = {**defaults, **_checked(make, given_arguments, SETTINGS_OF[name])}
+    arguments = {**defaults, **_checked(make, returned, SETTINGS_OF[name])}
     _require_all(make, arguments, SETTINGS_OF[name])
 
     settings = settings_of(request.config)
@@ -389,7 +401,7 @@ def _of_run(
 
 
 def _hides_frames(error: object) -> bool:
-    # Every run loads this module, but not that one.
+    # Imported here: every run loads this module, but not that one.
     from pytest_device.errors import hides_frames
 
     return hides_frames(error)

@@ -111,7 +111,11 @@ def read_durations(path: Path) -> Mapping[str, int]:
 def weighed(
     tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]
 ) -> list[ItemCost]:
-    """Return tests, given as node ID and group, with their durations; unknown ones get the average."""
+    """Return tests, given as node ID and group, with their durations; unknown ones get the average.
+
+    >>> [test.milliseconds for test in weighed([("test_a", None), ("test_b", "ios")], {"test_a": 500})]
+    [500, 500]
+    """
     durations = [known[nodeid] for nodeid, _ in tests if nodeid in known]
     # In whole numbers: their sum does not depend on the order of the tests.
     average = sum(durations) // len(durations) if durations else None

@@ -102,6 +102,7 @@ def history_of(config: pytest.Config) -> History:
     """Return the history of this process, empty if pytest's cache is disabled."""
     if _HISTORY not in config.stash:
         config.stash[_HISTORY] = History(getattr(config, "cache", None))
+
     return config.stash[_HISTORY]
 
 
@@ -110,6 +111,7 @@ def add_durations(config: pytest.Config, settings: "Settings") -> None:
     history = history_of(config)
     if settings.durations is None or history.has_earlier:
         return
+
     from pytest_device.plugin.durations import read_durations
 
     source = settings.source("durations")
@@ -121,6 +123,7 @@ def single_value(values: Mapping[str, T], fixture: str, instead: str) -> T:
     """Return the fixture's value for the test's one device; raise ConfigError if it has several."""
     if SINGLE in values:
         return values[SINGLE]
+
     raise ConfigError(several_devices(fixture, instead, values))
 
 
