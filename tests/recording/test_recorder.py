@@ -8,6 +8,8 @@ from zipfile import ZipFile
 
 import httpx
 import pytest
+from selenium.common.exceptions import TimeoutException
+from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device.redact import Redactor
 from pytest_device.trace import playwright
@@ -129,6 +131,35 @@ def test_the_error_of_a_command_that_reads_evidence_is_none_of_the_test(
     assert recording.actions[-1].error is None
     failing = recorder.failing_action(Failure("LookupError", "no screenshot"), [])
     assert failing.method == "fail"
+
+
+def test_a_timeout_is_the_error_of_the_wait_that_polled_last(
+    recorder: Recorder, clock: FakeClock
+) -> None:
+    recording = Recording()
+    recorder.follow(recording)
+
+    def wait_for(device: Device, *, is_there: bool) -> None:
+        def condition(_driver: object) -> bool:
+            clock.now += 1
+            DeviceRecorder(recorder, device).record(TAP, "/tap", dict[str, str])
+            return is_there
+
+        WebDriverWait(object(), 0, poll_frequency=0.001).until(condition)
+
+    def pair() -> None:
+        with recorder.step("pair"):
+            # The recorder takes it for going on until this device gets another command.
+            wait_for(tablet, is_there=True)
+            wait_for(PHONE, is_there=False)
+
+    tablet = Device("device-2", "tablet", "android", "appium")
+    with pytest.raises(TimeoutException):
+        pair()
+
+    waits = [action for action in recording.actions if action.kind == "wait"]
+    assert [wait.device for wait in waits] == [tablet, PHONE]
+    assert [wait.error is None for wait in waits] == [True, False]
 
 
 def test_the_clock_stands_still_while_a_test_waits_for_its_device(

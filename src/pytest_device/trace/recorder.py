@@ -323,13 +323,18 @@ class Recorder:
             current.last_poll = self.now()
 
     def end_waits(self, failure: Failure | None = None) -> None:
-        """End all waits; a timeout is the error of the wait that was going on."""
-        if failure and failure.name != _TIMEOUT:
-            failure = None
-
+        """End all waits; a timeout is the error of the one that polled last: that of another device may have succeeded."""
         with self._lock:
+            if failure and failure.name == _TIMEOUT and self._waits:
+                self._end_wait(self._polled_last(), failure)
+
             for key in list(self._waits):
-                self._end_wait(key, failure)
+                self._end_wait(key)
+
+    def _polled_last(self) -> str:
+        """Return the key of the device whose wait polled last."""
+        by_last_poll = sorted(self._waits, key=lambda key: self._waits[key].last_poll)
+        return by_last_poll[-1]
 
     def _end_wait(self, key: str, failure: Failure | None = None) -> None:
         ended = self._waits.pop(key)
