@@ -45,7 +45,7 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             "default: return compared(condition, node.attributes"
             "[condition.attribute] ?? '');",
             "default: return Object.values(node.attributes).some((is) =>"
-            " TESTS.contains(is, String(condition.wanted).split('/').at(-1)));",
+            " TESTS.contains(is, String(condition.expected).split('/').at(-1)));",
         ),
         Change(
             "selectors.js",
@@ -80,12 +80,17 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
     "finds all views": (
         Change(
             "page-find.js",
-            "return (query.xpath ?",
-            "return descendants(root).map((node) => node.element); (query.xpath ?",
+            "const nodes = query.xpath ?",
+            "return descendants(root).map((node) => node.element);"
+            " const nodes = query.xpath ?",
         ),
     ),
     "finds nothing": (
-        Change("page-find.js", "return (query.xpath ?", "return []; (query.xpath ?"),
+        Change(
+            "page-find.js",
+            "const nodes = query.xpath ?",
+            "return []; const nodes = query.xpath ?",
+        ),
     ),
     "describes each view alike": (
         Change("page-tree.js", "class: androidClass(facts),", "class: 'x',"),

@@ -181,7 +181,7 @@ function appOf({ platform, caps, application, settings }) {
 
 /** Return a locator that finds on a phone what a failed look-up probably meant. */
 async function hintFor(driver, strategy, selector) {
-  const request = { wanted: wordsOf(strategy, selector), selector, isClass: strategy === 'class name' };
+  const request = { words: wordsOf(strategy, selector), selector, isClass: strategy === 'class name' };
   return await driver.askPage('hint', request);
 }
 

@@ -3,13 +3,15 @@
 function descriptionOf(element, target) {
   const { attributes, facts, type, rect } = drawn(element, target) ?? rendered(element, target);
   const { text, value, label } = attributes;
-  const said = (target.platform === 'Android' ? text : value || label) ?? '';
-  return { type, attributes, rect, text: said, facts };
+  const shown = target.platform === 'Android' ? text : value || label;
+
+  return { type, attributes, rect, text: shown ?? '', facts };
 }
 
 /** Return the node of the application, the window or the keyboard, if an element stands for it. */
 function drawn(element, target) {
   if (element !== document.documentElement && element !== document.head && element !== document.body) return null;
+
   const root = treeOf(target);
   return [root, ...root.children].findLast((node) => node.element === element);
 }
@@ -18,12 +20,14 @@ function rendered(element, target) {
   const node = nodeOf(element, null, target);
   const siblings = [...(element.parentElement?.children ?? [])];
   node.attributes = { index: String(Math.max(siblings.indexOf(element), 0)), ...node.attributes };
+
   return node;
 }
 
 /** Scroll an element into view; return its center. */
 function middleOf(element) {
   if (!onScreen(element)) element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+
   return centerOf(element);
 }
 
@@ -36,12 +40,14 @@ function centerOf(element) {
 function frameOf(frame, index) {
   const { x, y, width, height } = rectOf(frame);
   const { contentDocument: inner } = frame;
+
   return { number: index + 1, url: inner?.URL ?? frame.src, title: inner?.title ?? frame.title, x, y, width, height };
 }
 
 const ANSWERS = {
   find: async ({ query, target, many }, element) => {
-    const all = query.scroll ? await foundByScrolling(query, target) : found(query, target, element);
+    const all = query.scroll ? await findByScrolling(query, target) : find(query, target, element);
+
     return many ? all : all.slice(0, 1);
   },
   source: ({ target }) => {
@@ -56,26 +62,28 @@ const ANSWERS = {
     const alert = alertOf(target);
     return alert && { ...alert, fields: alert.fields.length, buttons: alert.buttons.map(({ id, label }) => ({ id, label })) };
   },
-  alertButton: ({ target, index }) => pressed(alertOf(target).buttons[index].node.element),
+  alertButton: ({ target, index }) => pointToPress(alertOf(target).buttons[index].node.element),
   alertField: ({ target }) => {
     const [{ element }] = alertOf(target).fields;
-    emptied(element);
-    focused(element);
+    clear(element);
+    focus(element);
   },
-  turn: ({ order, target }, element) => turned(element, order, target),
+  turn: ({ order, target }, element) => turn(element, order, target),
   frames: () => [...document.querySelectorAll('iframe')].map(frameOf).filter(({ width, height }) => width > 0 && height > 0),
-  empty: (_, element) => emptied(element),
+  empty: (_, element) => clear(element),
   fill: ({ text, target }, element) => {
-    const isTyped = filled(element, text, target.platform);
-    if (isTyped) focused(element);
+    const isTyped = fill(element, text, target.platform);
+    if (isTyped) focus(element);
+
     return isTyped;
   },
-  press: (_, element) => ({ ...pressed(element), options: optionsOf(element) }),
-  choose: ({ index }, element) => chosenAt(element, index),
+  press: (_, element) => ({ ...pointToPress(element), options: optionsOf(element) }),
+  choose: ({ index }, element) => chooseAt(element, index),
   scroll: async ({ right, down, at }, element) => {
     const box = scrollerOf(element ?? document.elementFromPoint(at.x, at.y));
     scrollBy(box, right, down);
     await nextFrame();
+
     return canScroll(box, Math.sign(right), Math.sign(down));
   },
   canScroll: ({ right, down, at }, element) => {
@@ -92,13 +100,15 @@ const ANSWERS = {
   isHome: () => isHome(),
   keyboard: keyboardShown,
   blur: () => {
-    const shown = keyboardShown();
+    const wasShown = keyboardShown();
     document.activeElement?.blur();
-    return shown;
+
+    return wasShown;
   },
   clock: () => {
     const now = new Date();
     const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+
     return { epoch: now.getTime(), offset: -now.getTimezoneOffset(), timeZone };
   },
 };
@@ -116,12 +126,15 @@ function datasetOf() {
 /** Return whose page this is, if it is not the app's: the launcher's or, outside of the app's origin, the browser's. */
 function ownerOf({ base, launcher, browser }) {
   if (isHome()) return { application: launcher };
+
   const { dialog } = datasetOf();
   if (dialog !== undefined) return dialog ? { application: dialog } : {};
   if (!base) return {};
+
   const { origin, pathname } = new URL(base);
   const folder = pathname.replace(/[^/]*$/, '');
   if (location.origin === origin && `${location.pathname}/`.startsWith(folder)) return {};
+
   return { application: browser, outside: location.origin };
 }
 
@@ -132,6 +145,7 @@ const numbers = new WeakMap();
 /** Return the number of an element, by which the driver names it. */
 function register(element) {
   if (!numbers.has(element)) numbers.set(element, elements.push(element) - 1);
+
   return numbers.get(element);
 }
 
@@ -146,10 +160,11 @@ function permit(id) {
 async function answer(request, number) {
   const element = number === null ? undefined : elements[number];
   if (element && !element.isConnected) return { isStale: true };
+
   const target = { ...request.target, ...ownerOf(request.target) };
   try {
     const value = (await ANSWERS[request.ask]({ ...request, target }, element)) ?? null;
-    return { value: request.ask === 'find' ? value.map((found) => [register(found), found]) : value };
+    return { value: request.ask === 'find' ? value.map((hit) => [register(hit), hit]) : value };
   } catch (error) {
     if (error instanceof Refusal) return { refused: error.kind, message: error.message };
     throw error;

@@ -300,7 +300,7 @@ export class Page {
   async #answer(world, request, number, element) {
     const { isDeep, ...rest } = request;
     const call = {
-      functionDeclaration: 'function (...given) { return pytestDevice.answer(...given); }',
+      functionDeclaration: 'function (...args) { return pytestDevice.answer(...args); }',
       uniqueContextId: world.uniqueId, arguments: [{ value: rest }, { value: number }], awaitPromise: true,
       ...(isDeep ? { serializationOptions: DEEP, objectGroup: GROUP } : { returnByValue: true }),
     };
@@ -330,20 +330,23 @@ export class Page {
   }
 
   async #numberOf(element, world) {
-    const known = this.#numbers.get(element);
-    if (known !== undefined) return known;
-    const found = this.sendToDocument('DOM.resolveNode', {
+    const cached = this.#numbers.get(element);
+    if (cached !== undefined) return cached;
+
+    const resolved = this.sendToDocument('DOM.resolveNode', {
       backendNodeId: this.#nodeOf(element), executionContextId: world.id, objectGroup: GROUP,
     });
-    const { object } = await found.catch((error) => {
+    const { object } = await resolved.catch((error) => {
       throw error.response ? stale(element) : error;
     });
+
     const call = {
       functionDeclaration: 'function (element) { return pytestDevice.register(element); }',
       uniqueContextId: world.uniqueId, arguments: [{ objectId: object.objectId }], returnByValue: true,
     };
     const number = resultOf(await this.sendToDocument('Runtime.callFunctionOn', call)).value;
     this.#numbers.set(element, number);
+
     return number;
   }
 
@@ -500,7 +503,7 @@ function resultOf({ result, exceptionDetails }) {
 
 /** Return a deeply serialized value as a plain one; a node is { node, loader }. */
 function plain({ type, value }) {
-  if (type === 'object') return Object.fromEntries(value.map(([key, one]) => [key, plain(one)]));
+  if (type === 'object') return Object.fromEntries(value.map(([key, member]) => [key, plain(member)]));
   if (type === 'array') return value.map(plain);
   if (type === 'node') return { node: value.backendNodeId, loader: value.loaderId };
   return value ?? null;

@@ -87,8 +87,8 @@ function both(tokens) {
 
 function single(tokens) {
   if (tokens.took('not') || tokens.took('!')) return { is: 'not', of: single(tokens) };
-  if (tokens.took('truepredicate')) return { is: 'truth', wanted: true };
-  if (tokens.took('falsepredicate')) return { is: 'truth', wanted: false };
+  if (tokens.took('truepredicate')) return { is: 'truth', expected: true };
+  if (tokens.took('falsepredicate')) return { is: 'truth', expected: false };
   if (tokens.took('(')) {
     const condition = either(tokens);
     tokens.expect(')');
@@ -154,9 +154,9 @@ function several(tokens) {
 }
 
 function compared(is, attribute, fold, value) {
-  if (is === 'like') return { is: 'matches', attribute, fold, wanted: likeness(value) };
-  const wanted = FLAGS.has(attribute) ? { 1: 'true', 0: 'false' }[value] ?? value : value;
-  return { is, attribute, fold, wanted };
+  if (is === 'like') return { is: 'matches', attribute, fold, expected: likeness(value) };
+  const expected = FLAGS.has(attribute) ? { 1: 'true', 0: 'false' }[value] ?? value : value;
+  return { is, attribute, fold, expected };
 }
 
 function likeness(pattern) {

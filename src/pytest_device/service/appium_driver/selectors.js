@@ -3,7 +3,7 @@
 // A query is { xpath }, { steps }, { scroll } or { any: [queries] }. A step leads from a node to its children, or
 // with `deep` to its descendants, with `self` also to itself, or with `up` to its parent: { deep, self, type, filters }. A
 // filter is { position } or a condition: { is: 'all' | 'any', of: [conditions] }, { is: 'not' | 'within', of: condition },
-// { is: 'truth', wanted }, or a comparison { is, attribute, wanted, fold } with one of the words in page-find.js.
+// { is: 'truth', expected }, or a comparison { is, attribute, expected, fold } with one of the words in page-find.js.
 
 import { errors } from 'appium/driver.js';
 import { IOS_PREFIX, IOS_TYPES } from './classes.js';
@@ -22,7 +22,7 @@ const WITH_VIEW = new Set(['ScrollView', 'CollectionView', 'TextView', 'WebView'
 
 const anywhere = (...filters) => ({ steps: [{ deep: true, type: '*', filters }] });
 const including = (...filters) => ({ steps: [{ deep: true, self: true, type: '*', filters }] });
-const equals = (attribute, wanted) => ({ is: 'equals', attribute, wanted });
+const equals = (attribute, expected) => ({ is: 'equals', attribute, expected });
 const named = (value) => including(equals('name', value));
 
 /** The strategies of the platforms' drivers in the native context. */

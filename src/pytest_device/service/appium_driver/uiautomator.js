@@ -168,21 +168,29 @@ function stepsOf(selector) {
   return [step, ...more];
 }
 
-function condition(name, wanted) {
-  if (name === 'index') return { is: 'equals', attribute: 'index', wanted: String(wanted) };
-  if (name in FLAGS) return { is: 'equals', attribute: FLAGS[name], wanted: String(wanted) };
+function condition(name, argument) {
+  const expected = String(argument);
+  if (name === 'index') return { is: 'equals', attribute: 'index', expected };
+  if (name in FLAGS) return { is: 'equals', attribute: FLAGS[name], expected };
+
   const [is, attribute] = TEXTS[name];
-  return { is, attribute, wanted: String(wanted), fold: FOLDED.has(name) };
+
+  return { is, attribute, expected, fold: FOLDED.has(name) };
 }
 
 /** The server moves first; then it needs an element to look for. */
 function scrollQuery({ args, calls }) {
-  const scroll = { container: { steps: stepsOf(args[0]) }, most: MAX_SWIPES, moves: [] };
-  for (const { name, args: given } of calls) {
-    if (name === 'setMaxSearchSwipes') [scroll.most] = given;
-    else if (name in MOVES) scroll.moves.push(MOVES[name]);
-    else if (!name.startsWith('setAs') && name !== 'setSwipeDeadZonePercentage') scroll.to = aim(name, given);
+  const scroll = { container: { steps: stepsOf(args[0]) }, maxSwipes: MAX_SWIPES, moves: [] };
+  for (const call of calls) {
+    if (call.name === 'setMaxSearchSwipes') {
+      [scroll.maxSwipes] = call.args;
+    } else if (call.name in MOVES) {
+      scroll.moves.push(MOVES[call.name]);
+    } else if (!call.name.startsWith('setAs') && call.name !== 'setSwipeDeadZonePercentage') {
+      scroll.to = aim(call.name, call.args);
+    }
   }
+
   return { scroll };
 }
 
