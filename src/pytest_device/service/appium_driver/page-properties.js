@@ -3,15 +3,17 @@
 
 /** Return a property of an element as the document's own scripts see it. */
 function propertyOf(element, name) {
-  return element.localName.includes('-') ? exchanged(element, { name }) : element[name];
+  if (!element.localName.includes('-')) return element[name];
+
+  return exchange(element, { name });
 }
 
 /** Set a property of a custom element. */
 function assign(element, name, value) {
-  exchanged(element, { name, value });
+  exchange(element, { name, value });
 }
 
-function exchanged(element, request) {
+function exchange(element, request) {
   let answer;
   const take = ({ detail }) => {
     answer = detail;
@@ -19,5 +21,6 @@ function exchanged(element, request) {
   document.addEventListener(`${CHANNEL}-answer`, take, { once: true });
   element.dispatchEvent(new CustomEvent(CHANNEL, { detail: request, composed: true }));
   document.removeEventListener(`${CHANNEL}-answer`, take);
+
   return answer?.value;
 }

@@ -65,6 +65,7 @@ function kindOf(element, style, text) {
   if (kind === 'text') return text ? 'text' : 'group';
   if (kind && !BOXES.has(kind)) return kind;
   if (text) return 'text';
+
   return kind ?? scrollKindOf(style);
 }
 
@@ -72,6 +73,7 @@ function kindOf(element, style, text) {
 function scrollKindOf(style) {
   const scrolling = new Set(['auto', 'scroll']);
   if (scrolling.has(style.overflowY)) return 'scroll';
+
   return scrolling.has(style.overflowX) ? 'sideways' : 'group';
 }
 
@@ -87,8 +89,10 @@ function textOf(element) {
   if (element.localName === 'select') return element.selectedOptions[0]?.text ?? '';
   if (element.localName === 'input' && ['button', 'submit', 'reset'].includes(element.type)) return element.value;
   if (element.localName === 'svg') return '';
-  const own = [...element.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
-  return own ? tidy(inline(element)) : '';
+
+  const hasText = [...element.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
+
+  return hasText ? tidy(inline(element)) : '';
 }
 
 function inline(element) {
@@ -99,6 +103,7 @@ function inline(element) {
   }).join('');
 }
 
+/** Return whether an inline element is a part of the text around it, as in a text view of a phone. */
 function absorbed(element) {
   const named = element.dataset?.testid || element.getAttribute('aria-label') || roleOf(element);
   return !named && getComputedStyle(element).display.startsWith('inline');
@@ -117,22 +122,29 @@ function valueOf(element) {
 function describedBy(element, active, text) {
   const label = element.getAttribute('aria-label') || element.getAttribute('accessibilitylabel');
   if (label) return label.trim();
-  const by = (element.getAttribute('aria-labelledby') || '').split(/\s+/).filter(Boolean);
-  const words = by.map((id) => element.getRootNode().getElementById?.(id)?.textContent ?? '');
-  const labels = [...(element.labels ?? [])].map((one) => one.textContent);
-  const said = tidy([...words, ...(words.length ? [] : labels)].join(' ')) || element.getAttribute('alt');
-  if (said) return said.trim();
+
+  const ids = (element.getAttribute('aria-labelledby') || '').split(/\s+/).filter(Boolean);
+  const texts = ids.length > 0
+    ? ids.map((id) => element.getRootNode().getElementById?.(id)?.textContent ?? '')
+    : [...(element.labels ?? [])].map(({ textContent }) => textContent);
+  const description = tidy(texts.join(' ')) || element.getAttribute('alt');
+  if (description) return description.trim();
+
   if (element.localName === 'svg') return tidy(element.querySelector('title')?.textContent ?? '');
+
+  // A button that draws its text in parts is described by all of them.
   return active && !text ? tidy(element.innerText ?? '').replace(/\n+/g, ', ') : '';
 }
 
 function checkedOf(element) {
-  const said = element.getAttribute('aria-checked');
-  return said === null ? Boolean(propertyOf(element, 'checked')) : said === 'true';
+  const stated = element.getAttribute('aria-checked');
+
+  return stated === null ? Boolean(propertyOf(element, 'checked')) : stated === 'true';
 }
 
 function selectedOf(element) {
   const current = element.getAttribute('aria-current') ?? 'false';
+
   return element.getAttribute('aria-selected') === 'true' || current !== 'false';
 }
 
@@ -142,22 +154,38 @@ function enabledOf(element) {
 
 function rectOf(element) {
   const box = element.getBoundingClientRect();
-  const [x, y] = [Math.round(box.left), Math.round(box.top)];
+  const x = Math.round(box.left);
+  const y = Math.round(box.top);
+
+  // From the rounded edges, so that neighbors neither overlap nor have a gap.
   return { x, y, width: Math.round(box.right) - x, height: Math.round(box.bottom) - y };
 }
 
 /** Return whether a part of an element is visible, not scrolled away or clipped by its container. */
 function onScreen(element) {
-  let { left, top, right, bottom } = element.getBoundingClientRect();
-  [left, top] = [Math.max(left, 0), Math.max(top, 0)];
-  [right, bottom] = [Math.min(right, innerWidth), Math.min(bottom, innerHeight)];
+  return visiblePart(element, element.getBoundingClientRect()) !== null;
+}
+
+/** Return the part of a box that is on the screen and inside of the element's containers, null if there is none. */
+function visiblePart(element, box) {
+  let part = intersection(box, { left: 0, top: 0, right: innerWidth, bottom: innerHeight });
   for (let outer = element.parentElement; outer && outer !== document.body; outer = outer.parentElement) {
     if (getComputedStyle(outer).overflow === 'visible') continue;
-    const box = outer.getBoundingClientRect();
-    [left, top] = [Math.max(left, box.left), Math.max(top, box.top)];
-    [right, bottom] = [Math.min(right, box.right), Math.min(bottom, box.bottom)];
+
+    part = intersection(part, outer.getBoundingClientRect());
   }
-  return right > left && bottom > top;
+
+  return part.right > part.left && part.bottom > part.top ? part : null;
+}
+
+/** Return the part of a box that is also in another one; it may be empty. */
+function intersection(box, other) {
+  return {
+    left: Math.max(box.left, other.left),
+    top: Math.max(box.top, other.top),
+    right: Math.min(box.right, other.right),
+    bottom: Math.min(box.bottom, other.bottom),
+  };
 }
 
 /** The resource IDs of an alert's buttons on Android, from the last one on. */
@@ -167,11 +195,14 @@ const ALERT_BUTTONS = ['android:id/button1', 'android:id/button2', 'android:id/b
 function alertIdOf(element, kind) {
   const alert = element.closest('[role="alertdialog"]');
   if (!alert || alert === element || element.dataset?.testid) return '';
-  const named = (attribute) => (alert.getAttribute(attribute) ?? '').split(/\s+/).includes(element.id);
-  if (element.id && named('aria-labelledby')) return 'android:id/alertTitle';
-  if (element.id && named('aria-describedby')) return 'android:id/message';
+
+  const isNamedBy = (attribute) => (alert.getAttribute(attribute) ?? '').split(/\s+/).includes(element.id);
+  if (element.id && isNamedBy('aria-labelledby')) return 'android:id/alertTitle';
+  if (element.id && isNamedBy('aria-describedby')) return 'android:id/message';
   if (kind !== 'button') return '';
+
   const buttons = [...alert.querySelectorAll('button, [role="button"]')];
+
   return ALERT_BUTTONS[buttons.length - 1 - buttons.indexOf(element)] ?? '';
 }
 
@@ -182,6 +213,7 @@ function factsOf(element) {
   const kind = kindOf(element, style, text);
   const active = ACTIVE.has(kind);
   const edit = kind === 'edit';
+
   return {
     kind, text, active, edit,
     checkable: CHECKABLE.has(kind),
@@ -214,8 +246,10 @@ function classesOf(element) {
 /** Return the position of a slider or a progress bar, if it has one. */
 function rangeOf(element, kind) {
   if (kind !== 'slider' && kind !== 'progress') return null;
-  const said = element.getAttribute('aria-valuenow');
-  if (said !== null) return Number(said);
+
+  const stated = element.getAttribute('aria-valuenow');
+  if (stated !== null) return Number(stated);
+
   const isIndeterminate = element.localName === 'progress' && !element.hasAttribute('value');
   return isIndeterminate || element.value === undefined ? null : Number(element.value);
 }
@@ -225,39 +259,47 @@ function dots(text) {
 }
 
 function androidClass(facts) {
-  const written = facts.classes.find((name) => !name.startsWith(IOS_PREFIX));
-  if (written) return written;
+  const ownClass = facts.classes.find((name) => !name.startsWith(IOS_PREFIX));
+  if (ownClass) return ownClass;
+
   return facts.kind === 'link' && !facts.text ? ANDROID.group : ANDROID[facts.kind];
 }
 
 function androidText(facts) {
   if (facts.range !== null) return float(facts.range);
   if (!facts.edit) return facts.text;
+
   return (facts.password ? dots(facts.value) : facts.value) || facts.hint;
 }
 
 /** Write a number as Java's Float.toString does. */
 function float(number) {
   const single = Number(Math.fround(number).toPrecision(7));
+
   return Number.isInteger(single) ? `${single}.0` : String(single);
 }
 
 /** A test ID is a resource ID without a package; an ID has that of the app, but not on a web page of another origin. */
 function resourceIdOf({ testId, id, alertId }, { application, outside }) {
   if (alertId) return alertId;
+  if (testId) return testId;
+
   const isWhole = RESOURCE_ID.test(id) || !application || outside;
-  if (testId || !id || isWhole) return testId || id;
+  if (!id || isWhole) return id;
+
   return `${application}:id/${id}`;
 }
 
 /** Return a box in the client's pixels. */
 function boundsOf({ x, y, width, height }, { scale }) {
   const [left, top, right, bottom] = [x, y, x + width, y + height].map((length) => Math.round(length * scale));
+
   return `[${left},${top}][${right},${bottom}]`;
 }
 
 function androidAttributes(facts, target) {
   const resourceId = resourceIdOf(facts, target);
+
   return {
     package: target.application,
     class: androidClass(facts),
@@ -281,8 +323,9 @@ function androidAttributes(facts, target) {
 }
 
 function iosType(facts, element) {
-  const written = facts.classes.find((name) => name.startsWith(IOS_PREFIX));
-  if (written) return written;
+  const ownType = facts.classes.find((name) => name.startsWith(IOS_PREFIX));
+  if (ownType) return ownType;
+
   if (!facts.edit) return `${IOS_PREFIX}${IOS[facts.kind]}`;
   if (facts.password) return 'XCUIElementTypeSecureTextField';
   if (element.type === 'search' || element.getAttribute('role') === 'searchbox') return 'XCUIElementTypeSearchField';
@@ -293,19 +336,22 @@ function iosValue(facts, element) {
   if (facts.edit) return (facts.password ? dots(facts.value) : facts.value) || facts.hint;
   if (facts.checkable && facts.kind !== 'radio') return facts.checked ? '1' : '0';
   if (facts.kind === 'slider' || facts.kind === 'progress') {
-    const said = element.getAttribute('aria-valuetext') ?? element.getAttribute('aria-valuenow');
-    return said ?? String(propertyOf(element, 'value') ?? '');
+    const stated = element.getAttribute('aria-valuetext') ?? element.getAttribute('aria-valuenow');
+    return stated ?? String(propertyOf(element, 'value') ?? '');
   }
   if (facts.kind === 'button' || facts.kind === 'radio') return facts.selected || facts.checked ? '1' : '';
   if (facts.kind === 'wheel') return element.getAttribute('aria-valuetext') ?? facts.text;
   if (facts.kind === 'picker') return facts.text;
+
   return facts.kind === 'text' ? facts.described || facts.text : '';
 }
 
 function iosAttributes(facts, element) {
   const label = facts.described || (facts.edit ? '' : facts.text);
   const value = iosValue(facts, element);
+  // The ID of a part of an alert is for Android alone.
   const name = facts.testId || (facts.alertId ? '' : facts.id) || label;
+
   return {
     type: iosType(facts, element),
     ...(value ? { value } : {}),
@@ -326,59 +372,74 @@ function iosAttributes(facts, element) {
 
 function nodeOf(element, parent, target) {
   const facts = factsOf(element);
-  const android = target.platform === 'Android';
-  const attributes = android ? androidAttributes(facts, target) : iosAttributes(facts, element);
-  const type = android ? attributes.class : attributes.type;
+  const isAndroid = target.platform === 'Android';
+  const attributes = isAndroid ? androidAttributes(facts, target) : iosAttributes(facts, element);
+  const type = isAndroid ? attributes.class : attributes.type;
+
   return { type, attributes, element, parent, rect: facts.rect, children: [], facts };
 }
 
-function hidden(element, style) {
-  return LEFT_OUT.has(element.localName) || style.display === 'none' || element.ariaHidden === 'true'
-    || (element.localName === 'input' && element.type === 'hidden') || style.contentVisibility === 'hidden';
+function isHidden(element, style) {
+  if (LEFT_OUT.has(element.localName) || element.ariaHidden === 'true') return true;
+  if (style.display === 'none' || style.contentVisibility === 'hidden') return true;
+
+  return element.localName === 'input' && element.type === 'hidden';
 }
 
 function childrenOf(element) {
   if (element.shadowRoot) return [...element.shadowRoot.children];
   if (element.localName === 'slot' && element.assignedElements().length) return element.assignedElements();
-  return element.localName === 'svg' || element.localName === 'iframe' ? [] : [...element.children];
+  // A picture is one view, and a frame has a tree of its own.
+  if (element.localName === 'svg' || element.localName === 'iframe') return [];
+
+  return [...element.children];
 }
 
 /** Add the nodes of elements and of their descendants to a parent. */
 function grow(elements, parent, target) {
   for (const element of elements) {
     const style = getComputedStyle(element);
-    if (hidden(element, style)) continue;
+    if (isHidden(element, style)) continue;
+
+    // An element that is not drawn itself may have descendants that are.
+    const isDrawn = style.visibility !== 'hidden' && style.visibility !== 'collapse' && style.display !== 'contents';
+    const isPartOfText = parent.facts?.text && absorbed(element);
     let node = parent;
-    const shown = style.visibility !== 'hidden' && style.visibility !== 'collapse' && style.display !== 'contents';
-    const part = parent.facts?.text && absorbed(element);
-    if (shown && !part) {
+    if (isDrawn && !isPartOfText) {
       node = nodeOf(element, parent, target);
       node.attributes.index = String(parent.children.length);
       parent.children.push(node);
     }
+
     grow(childrenOf(element), node, target);
   }
 }
 
 /** Return the root of the tree: the hierarchy of Android, the application of iOS. */
 function treeOf(target) {
-  const root = target.platform === 'Android' ? hierarchy(target) : applicationNode(target);
+  const isAndroid = target.platform === 'Android';
+  const root = isAndroid ? hierarchy(target) : applicationNode(target);
   grow(document.body ? [document.body] : [], root, target);
-  root.children.forEach((body) => {
-    const written = body.facts.classes.length > 0;
-    const type = target.platform === 'Android' ? 'android.widget.FrameLayout' : `${IOS_PREFIX}Window`;
-    if (!written) body.type = body.attributes[target.platform === 'Android' ? 'class' : 'type'] = type;
-    if (target.platform === 'Android') isolateAlert(body);
-  });
+
+  for (const body of root.children) {
+    if (body.facts.classes.length === 0) {
+      body.type = isAndroid ? 'android.widget.FrameLayout' : `${IOS_PREFIX}Window`;
+      body.attributes[isAndroid ? 'class' : 'type'] = body.type;
+    }
+    if (isAndroid) isolateAlert(body);
+  }
   if (target.platform === 'iOS' && keyboardShown()) root.children.push(keyboardNode(root));
+
   return root;
 }
 
 /** An alert of Android is a window of its own: the views behind it are out of reach. */
 function isolateAlert(body) {
   if (!document.querySelector('[role="alertdialog"]')) return;
+
   const alert = descendants(body).findLast(({ facts }) => facts.kind === 'alert' && facts.displayed);
   if (!alert) return;
+
   body.children = [alert];
   alert.parent = body;
   alert.attributes.index = '0';
@@ -391,11 +452,13 @@ function hierarchy({ scale }) {
     index: '0', class: 'hierarchy', rotation, width: String(Math.round(innerWidth * scale)),
     height: String(Math.round(innerHeight * scale)),
   };
+
   return { type: 'hierarchy', attributes, element: null, parent: null, rect: screenRect(), children: [] };
 }
 
 function applicationNode({ application }) {
   const name = application || document.title;
+
   return iosNode('Application', document.documentElement, null, screenRect(), { name, label: name });
 }
 
@@ -403,6 +466,7 @@ function applicationNode({ application }) {
 function keyboardNode(parent) {
   const height = Math.round(innerHeight / 3);
   const rect = { x: 0, y: innerHeight - height, width: innerWidth, height };
+
   return iosNode('Keyboard', document.head, parent, rect, {});
 }
 
@@ -415,6 +479,7 @@ function iosNode(kind, element, parent, rect, names) {
     x, y, width, height, index: String(parent?.children.length ?? 0),
   };
   const facts = { enabled: true, displayed: true, selected: false, rect };
+
   return { type, attributes, element, parent, rect, children: [], facts };
 }
 
@@ -425,6 +490,7 @@ function screenRect() {
 function keyboardShown() {
   let active = document.activeElement;
   while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+
   return Boolean(active) && KINDS[roleOf(active)] === 'edit' && !active.readOnly;
 }
 
