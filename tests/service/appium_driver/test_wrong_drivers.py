@@ -96,7 +96,9 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         Change("page-tree.js", "class: androidClass(facts),", "class: 'x',"),
         Change("page-tree.js", "type: iosType(facts, element),", "type: 'x',"),
         Change("elements.js", "attributes.selected === 'true'", "true"),
-        Change("elements.js", "String(attributes[known] ?? null)", "attributes[lower]"),
+        Change(
+            "elements.js", "String(attributes[attribute] ?? null)", "attributes[lower]"
+        ),
         Change(
             "elements.js",
             "throw unknownAttribute(name, IOS_ATTRIBUTES)",

@@ -35,8 +35,10 @@ export async function startActivity(driver, args, name) {
 
 function checkActivity(driver, id, activity, name) {
   const own = activityOf(driver, id);
-  const full = (one) => (one.startsWith('.') ? `${id}${one}` : one);
-  if (full(activity) === full(own)) return;
+  // A name that begins with a dot is relative to the package.
+  const fullName = (part) => (part.startsWith('.') ? `${id}${part}` : part);
+  if (fullName(activity) === fullName(own)) return;
+
   const instead = "open a place in the app with 'mobile: deepLink'";
   throw refusal(name, `${id} has no activity ${activity}: the activity of a web app is ${own}, ${instead}`);
 }

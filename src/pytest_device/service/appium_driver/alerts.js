@@ -78,12 +78,16 @@ const USUAL = {
   browser: (_, isAccepted) => (isAccepted ? 0 : 1),
   regular: (buttons, isAccepted) => {
     const numbers = buttons.map(({ id }) => Number(/\d+$/.exec(id)[0]));
-    const least = Math.min(...numbers);
-    return numbers.indexOf(isAccepted || buttons.length === 1 ? least : least + 1);
+    const first = Math.min(...numbers);
+
+    // Android numbers the positive button first.
+    return numbers.indexOf(isAccepted || buttons.length === 1 ? first : first + 1);
   },
   permission: (buttons, isAccepted) => {
-    const found = buttons.findIndex(({ id }) => (isAccepted ? /[^a-z]allow[^a-z]/i : /[^a-z]deny[^a-z]/i).test(id));
-    return found >= 0 ? found : Math.min(isAccepted ? 1 : 0, buttons.length - 1);
+    const pattern = isAccepted ? /[^a-z]allow[^a-z]/i : /[^a-z]deny[^a-z]/i;
+    const index = buttons.findIndex(({ id }) => pattern.test(id));
+
+    return index >= 0 ? index : Math.min(isAccepted ? 1 : 0, buttons.length - 1);
   },
   alert: (buttons, isAccepted) => (isAccepted ? buttons.length - 1 : 0),
   sheet: (buttons, isAccepted) => (isAccepted ? 0 : buttons.length - 1),

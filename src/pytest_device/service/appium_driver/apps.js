@@ -110,11 +110,12 @@ export const commands = {
   },
 
   async setOrientation(orientation) {
-    const wanted = String(orientation).toUpperCase();
-    if (!['PORTRAIT', 'LANDSCAPE'].includes(wanted)) {
+    const name = String(orientation).toUpperCase();
+    if (!['PORTRAIT', 'LANDSCAPE'].includes(name)) {
       throw new errors.InvalidArgumentError(`orientation must be PORTRAIT or LANDSCAPE, not ${orientation}`);
     }
-    await this.device.rotate(wanted);
+
+    await this.device.rotate(name);
   },
 
   async getRotation() {
@@ -221,16 +222,21 @@ async function speak(driver) {
 function intentArguments({ optionalIntentArguments }) {
   if (Array.isArray(optionalIntentArguments)) return optionalIntentArguments.map(String);
   const parts = String(optionalIntentArguments ?? '').match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
-  return parts.map((part) => part.replace(/"([^"]*)"|'([^']*)'/g, (_, one, other) => one ?? other));
+
+  return parts.map((part) => part.replace(/"([^"]*)"|'([^']*)'/g, (_, inDouble, inSingle) => inDouble ?? inSingle));
 }
 
-function processArguments({ processArguments: given }) {
-  const said = typeof given === 'string' ? JSON.parse(given) : given;
-  return listOf(said?.args ?? (Array.isArray(said) ? said : [])).map(String);
+function processArguments(caps) {
+  const capability = caps.processArguments;
+  const value = typeof capability === 'string' ? JSON.parse(capability) : capability;
+  const args = value?.args ?? (Array.isArray(value) ? value : []);
+
+  return listOf(args).map(String);
 }
 
 function listOf(value) {
   if (typeof value !== 'string') return value ?? [];
+
   return value.startsWith('[') ? JSON.parse(value) : [value];
 }
 

@@ -3,20 +3,22 @@
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
 
-const MOST_SECONDS = 600;
+const MAX_SECONDS = 600;
 /** The apps in front when no installed one is: the launcher, and the browser with a web page. */
 export const LAUNCHERS = { Android: 'com.google.android.apps.nexuslauncher', iOS: 'com.apple.springboard' };
 export const BROWSERS = { Android: 'com.android.chrome', iOS: 'com.apple.mobilesafari' };
 
 export const commands = {
   /** Put the app in the background for some seconds, or with a negative number until it is activated. */
-  async backgroundApp(given) {
-    const seconds = Number(given ?? -1);
-    if (!(seconds <= MOST_SECONDS)) {
-      throw new errors.InvalidArgumentError(`seconds must be a number up to ${MOST_SECONDS}, not ${given}`);
+  async backgroundApp(duration) {
+    const seconds = Number(duration ?? -1);
+    if (!(seconds <= MAX_SECONDS)) {
+      throw new errors.InvalidArgumentError(`seconds must be a number up to ${MAX_SECONDS}, not ${duration}`);
     }
+
     await hide(this);
     if (seconds < 0) return;
+
     await setTimeout(seconds * 1000);
     await this.device.foreground();
     await follow(this);

@@ -61,8 +61,8 @@ export class Browser {
   async sync() {
     const order = (await listed(`${this.#root}/json/list`)).map(({ id }) => id).toReversed();
     await this.send('Target.getTargets'); // the events before the answer have arrived, too
-    const place = (target) => (order.includes(target) ? order.indexOf(target) : order.length);
-    this.#targets.sort((one, other) => place(one) - place(other));
+    const rank = (target) => (order.includes(target) ? order.indexOf(target) : order.length);
+    this.#targets.sort((target, other) => rank(target) - rank(other));
   }
 
   /** Return the targets of the open pages, which are chromedriver's window handles. */

@@ -35,24 +35,28 @@ export const commands = {
   },
 
   async setContext(name) {
-    const wanted = name || NATIVE;
+    const requested = name || NATIVE;
     const frames = (await framesOf(this)).map((frame) => frameName(this, frame));
-    const known = [NATIVE, webView(this), ...frames, CHROMIUM, 'WEBVIEW'];
-    if (!known.includes(wanted)) {
+    const existing = [NATIVE, webView(this), ...frames];
+    // Two more names for the web view.
+    if (![...existing, CHROMIUM, 'WEBVIEW'].includes(requested)) {
       // Clients recognize the error by its message, so the stack trace lists the existing contexts.
       const error = new errors.NoSuchContextError();
-      error.stacktrace = `no context ${name}: there are ${known.slice(0, -2).join(', ')}`;
+      error.stacktrace = `no context ${name}: there are ${existing.join(', ')}`;
       throw error;
     }
+
     const wasInFrame = FRAME.test(this.context);
-    const next = [NATIVE, ...frames].includes(wanted) ? wanted : webView(this);
+    const next = [NATIVE, ...frames].includes(requested) ? requested : webView(this);
     if (next !== NATIVE) {
       await erased(this);
       await this.chromedriver(); // if it does not start, the context stays the same
     }
+
     this.context = next;
     await follow(this);
-    if (!this.inApp && (wasInFrame || FRAME.test(wanted))) await enterFrame(this, Number(FRAME.exec(wanted)?.[1] ?? 0));
+    const frame = FRAME.exec(requested);
+    if (!this.inApp && (wasInFrame || frame)) await enterFrame(this, Number(frame?.[1] ?? 0));
   },
 };
 

@@ -97,8 +97,8 @@ export const commands = {
     await this.askPage('empty', {}, element);
   },
 
-  async setValue(given, element) {
-    const text = Array.isArray(given) ? given.join('') : String(given);
+  async setValue(value, element) {
+    const text = Array.isArray(value) ? value.join('') : String(value);
     const isTyped = await this.askPage('fill', { text }, element);
     if (isTyped) await this.onPage((page) => page.input(new Keyboard().typed(text)));
   },
@@ -138,8 +138,9 @@ const wrapped = (ids) => ids.map((id) => util.wrapElement(id));
 /** Return an attribute as UiAutomator2 does: a missing value is the text null, and names ignore case. */
 function androidAttribute(name, attributes) {
   const lower = name.toLowerCase();
-  const known = ANDROID_NAMES[lower] ?? lower;
-  if (ANDROID_ATTRIBUTES.includes(known)) return String(attributes[known] ?? null);
+  const attribute = ANDROID_NAMES[lower] ?? lower;
+  if (ANDROID_ATTRIBUTES.includes(attribute)) return String(attributes[attribute] ?? null);
+
   throw unknownAttribute(name, ANDROID_ATTRIBUTES);
 }
 

@@ -50,11 +50,12 @@ export async function pressButton(driver, { name }) {
 
 /** Perform what the action key of a keyboard does: go to another field, or send the Enter key. */
 export async function performEditorAction(driver, { action }) {
-  const known = ['normal', 'unspecified', 'none', 'go', 'search', 'send', 'next', 'done', 'previous'];
-  const name = known[Number(action)] ?? String(action).toLowerCase();
-  if (!known.includes(name)) {
-    throw new errors.InvalidArgumentError(`action must be one of ${known.join(', ')}, not ${action}`);
+  const names = ['normal', 'unspecified', 'none', 'go', 'search', 'send', 'next', 'done', 'previous'];
+  const name = names[Number(action)] ?? String(action).toLowerCase();
+  if (!names.includes(name)) {
+    throw new errors.InvalidArgumentError(`action must be one of ${names.join(', ')}, not ${action}`);
   }
+
   if (name === 'next' || name === 'previous') await pressKeys(driver, name === 'next' ? [] : [SHIFT], [TAB]);
   else if (name !== 'none') await pressKeys(driver, [], [ENTER]);
 }

@@ -128,8 +128,10 @@ export const commands = {
       return null;
     }
     if (!isMobile(script)) return await inPage(this, '/execute/sync', { script, args });
-    const [name, given] = parsed(script, args, this.platform);
-    return (await CALLS[name](this, given, name)) ?? null;
+
+    const [name, options] = parsed(script, args, this.platform);
+
+    return (await CALLS[name](this, options, name)) ?? null;
   },
 
   async executeAsync(script, args = []) {
@@ -233,8 +235,9 @@ async function connect(driver, { wifi, data, airplaneMode }) {
 
 function connectivityOf(driver, services) {
   const all = driver.connectivity ?? { wifi: true, data: true, airplaneMode: false };
-  const wanted = services ? [services].flat() : Object.keys(all);
-  return Object.fromEntries(wanted.map((name) => [oneOf('services', name, Object.keys(all)), all[name]]));
+  const names = services ? [services].flat() : Object.keys(all);
+
+  return Object.fromEntries(names.map((name) => [oneOf('services', name, Object.keys(all)), all[name]]));
 }
 
 /** Turn a picker wheel by one option. */
@@ -271,16 +274,18 @@ async function notify(driver, { do: what, data, appId, key, action, text }) {
   return await doing[oneOf('do', what, Object.keys(doing))]();
 }
 
-function oneOf(argument, value, known) {
-  if (known.includes(value)) return value;
-  throw new errors.InvalidArgumentError(`${argument} must be one of ${known.join(', ')}, not ${value}`);
+function oneOf(argument, value, choices) {
+  if (choices.includes(value)) return value;
+
+  throw new errors.InvalidArgumentError(`${argument} must be one of ${choices.join(', ')}, not ${value}`);
 }
 
 function permissionNamed(name) {
   const permission = PERMISSIONS[String(name).replace(/^android\.permission\./, '')];
   if (permission) return permission;
-  const known = Object.keys(PERMISSIONS).join(', ');
-  throw new errors.InvalidArgumentError(`unknown permission ${name}: the permissions are ${known}`);
+
+  const names = Object.keys(PERMISSIONS).join(', ');
+  throw new errors.InvalidArgumentError(`unknown permission ${name}: the permissions are ${names}`);
 }
 
 async function changePermissions(driver, { permissions, action = 'grant' }) {
@@ -292,18 +297,20 @@ async function changePermissions(driver, { permissions, action = 'grant' }) {
 }
 
 function permissionsOf(driver, { type = 'requested' }) {
-  const kinds = { granted: ['granted'], denied: ['denied'], requested: ['granted', 'denied', 'prompt'] };
-  const wanted = kinds[oneOf('type', type, Object.keys(kinds))];
+  const statesOfType = { granted: ['granted'], denied: ['denied'], requested: ['granted', 'denied', 'prompt'] };
+  const states = statesOfType[oneOf('type', type, Object.keys(statesOfType))];
+  // Those of Android, not of iOS.
   const names = Object.keys(PERMISSIONS).filter((name) => /^[A-Z_]+$/.test(name));
+
   return names
-    .filter((name) => wanted.includes(driver.permissions.get(PERMISSIONS[name]) ?? 'prompt'))
+    .filter((name) => states.includes(driver.permissions.get(PERMISSIONS[name]) ?? 'prompt'))
     .map((name) => `android.permission.${name}`);
 }
 
 async function setPermission(driver, access) {
   for (const [name, state] of Object.entries(access)) {
-    const wanted = oneOf(`access of ${name}`, String(state).toLowerCase(), Object.keys(STATES));
-    await driver.allow(permissionNamed(name), STATES[wanted]);
+    const word = oneOf(`access of ${name}`, String(state).toLowerCase(), Object.keys(STATES));
+    await driver.allow(permissionNamed(name), STATES[word]);
   }
 }
 

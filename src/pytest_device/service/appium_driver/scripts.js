@@ -7,7 +7,7 @@ import { errors } from 'appium/driver.js';
 
 const PREFIX = 'mobile:';
 const DOCUMENT = 'docs/local-appium.md';
-const FARTHEST = 2;
+const MAX_DISTANCE = 2;
 const ELEMENT_KEY = 'element-6066-11e4-a52e-4f735466cecf';
 
 const android = (list = '') => ({ Android: list });
@@ -161,44 +161,54 @@ export function refusal(name, why) {
 export function parsed(script, args, platform) {
   const name = script.slice(PREFIX.length).trim();
   const list = argumentsOf(name, platform);
-  const given = objectIn(name, args);
-  if (list !== REFUSED) check(name, list, given);
-  return [name, Object.fromEntries(Object.entries(given).map(([key, value]) => [key, value?.[ELEMENT_KEY] ?? value]))];
+  const options = objectIn(name, args);
+  if (list !== REFUSED) check(name, list, options);
+
+  const withIds = Object.entries(options).map(([key, value]) => [key, value?.[ELEMENT_KEY] ?? value]);
+
+  return [name, Object.fromEntries(withIds)];
 }
 
 function argumentsOf(name, platform) {
   if (!Object.hasOwn(SCRIPTS, name)) {
-    const near = nearest(name, Object.keys(SCRIPTS).filter((one) => platform in SCRIPTS[one]));
+    const near = nearest(name, Object.keys(SCRIPTS).filter((other) => platform in SCRIPTS[other]));
     const hint = near ? `did you mean ${shown(near)}? See ${DOCUMENT}` : `see ${DOCUMENT}`;
     throw new errors.UnknownMethodError(`${shown(name)} is not supported by the local device: ${hint}`);
   }
+
   const script = SCRIPTS[name];
   if (platform in script) return script[platform];
+
   throw new errors.UnknownMethodError(`${shown(name)} is a script of ${Object.keys(script)[0]}, this is ${platform}`);
 }
 
 function objectIn(name, args) {
-  const [given = {}, ...more] = Array.isArray(args) ? args : [args];
-  if (more.length || typeof given !== 'object' || Array.isArray(given)) {
+  const [options = {}, ...more] = Array.isArray(args) ? args : [args];
+  if (more.length || typeof options !== 'object' || Array.isArray(options)) {
     throw new errors.InvalidArgumentError(`the arguments of ${shown(name)} must be an object, not ${JSON.stringify(args)}`);
   }
-  return given ?? {};
+
+  return options ?? {};
 }
 
-function check(name, list, given) {
+function check(name, list, options) {
   const words = list.split(' ').filter(Boolean);
-  const known = words.flatMap((word) => word.replace('?', '').split(/[|+]/));
-  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  const names = words.flatMap((word) => word.replace('?', '').split(/[|+]/));
+  const unknown = Object.keys(options).find((key) => !names.includes(key));
   if (unknown !== undefined) {
-    const near = nearest(unknown, known);
-    const all = known.length ? `its arguments are ${quoted(known)}` : 'it has no arguments';
+    const near = nearest(unknown, names);
+    const all = names.length ? `its arguments are ${quoted(names)}` : 'it has no arguments';
     const hint = near ? `did you mean '${near}'?` : all;
     throw new errors.InvalidArgumentError(`${shown(name)} has no argument '${unknown}': ${hint}`);
   }
-  const isGiven = (key) => (given[key] ?? null) !== null;
-  for (const word of words.filter((one) => !one.endsWith('?'))) {
+
+  const isPresent = (key) => (options[key] ?? null) !== null;
+  for (const word of words) {
+    if (word.endsWith('?')) continue;
+
     const ways = word.split('|').map((way) => way.split('+'));
-    if (ways.some((way) => way.every(isGiven))) continue;
+    if (ways.some((way) => way.every(isPresent))) continue;
+
     const missing = ways.length > 1 ? `needs ${ways.map(quoted).join(' or ')}` : `does not work: '${word}' is missing`;
     throw new errors.InvalidArgumentError(`${shown(name)} ${missing}`);
   }
@@ -210,16 +220,21 @@ function quoted(names) {
 
 /** Return the name that was probably meant, if there is one. */
 function nearest(name, names) {
-  const [wanted, ...all] = [name, ...names].map((one) => one.toLowerCase());
-  const distances = all.map((one) => (wanted.length > 2 && one.includes(wanted) ? 1 : distance(wanted, one)));
-  const least = Math.min(...distances);
-  return least <= FARTHEST ? names[distances.indexOf(least)] : null;
+  const word = name.toLowerCase();
+  const distances = names.map((candidate) => {
+    const other = candidate.toLowerCase();
+    // A part of a name probably means it, however long the rest is.
+    return word.length > 2 && other.includes(word) ? 1 : distance(word, other);
+  });
+  const min = Math.min(...distances);
+
+  return min <= MAX_DISTANCE ? names[distances.indexOf(min)] : null;
 }
 
 /** Return the Levenshtein distance of two words. */
-function distance(one, other) {
+function distance(word, other) {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (const [above, letter] of [...one].entries()) {
+  for (const [above, letter] of [...word].entries()) {
     const next = [above + 1];
     for (const [index, sign] of [...other].entries()) {
       next.push(Math.min(next[index] + 1, row[index + 1] + 1, row[index] + (letter === sign ? 0 : 1)));

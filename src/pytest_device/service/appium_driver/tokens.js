@@ -57,12 +57,24 @@ export class Tokens {
 
 function* cut(text) {
   for (let at = 0; at < text.length; ) {
-    const [kind, pattern] = KINDS.find(([, one]) => ((one.lastIndex = at), one.test(text))) ?? [];
-    if (!kind) throw new SyntaxError(`syntax error: ${JSON.stringify(text.slice(at))}`);
-    const value = text.slice(at, pattern.lastIndex);
+    const match = matchAt(text, at);
+    if (!match) throw new SyntaxError(`syntax error: ${JSON.stringify(text.slice(at))}`);
+
+    const { kind, end } = match;
+    const value = text.slice(at, end);
     if (kind !== 'space') yield { kind, value: kind === 'string' ? unquoted(value) : value, start: at };
-    at = pattern.lastIndex;
+    at = end;
   }
+}
+
+/** Return the kind and the end of the token at an index, or null if none begins there. */
+function matchAt(text, at) {
+  for (const [kind, pattern] of KINDS) {
+    pattern.lastIndex = at;
+    if (pattern.test(text)) return { kind, end: pattern.lastIndex };
+  }
+
+  return null;
 }
 
 function unquoted(text) {

@@ -88,8 +88,10 @@ function hint(owner, name) {
   const elsewhere = Object.keys(METHODS).find((other) => Object.hasOwn(METHODS[other], name));
   if (elsewhere) return `: it is a method of ${elsewhere}`;
   const near = Object.keys(METHODS[owner]).find((method) => {
-    const [one, other] = [method.toLowerCase(), name.toLowerCase()];
-    return one === other || one.startsWith(other) || other.startsWith(one);
+    const methodName = method.toLowerCase();
+    const word = name.toLowerCase();
+
+    return methodName.startsWith(word) || word.startsWith(methodName);
   });
   return near ? `: did you mean \`${near}\`?` : `; it has ${Object.keys(METHODS[owner]).join(', ')}`;
 }

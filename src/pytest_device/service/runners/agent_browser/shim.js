@@ -54,11 +54,11 @@ async function launch(applicationId) {
   return true;
 }
 
-/** Return the JSON of a reply. */
-function answer(asked) {
+/** Return the JSON of the reply to a request. */
+function answer(clientRequest) {
   return new Promise((resolve, reject) => {
-    asked.once('error', reject);
-    asked.once('response', async (response) => {
+    clientRequest.once('error', reject);
+    clientRequest.once('response', async (response) => {
       const parts = [];
       for await (const part of response) parts.push(part);
       resolve(JSON.parse(Buffer.concat(parts)));
