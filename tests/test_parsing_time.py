@@ -27,6 +27,7 @@ from pytest_device.service.programs.cache import _CREDENTIAL
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.trace.screen_parsers import from_page_source
+from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.updates import (
     Reply,
     UpdateError,
@@ -224,6 +225,7 @@ def test_a_source_is_scanned_in_linear_time(start: str, part: str) -> None:
 @pytest.mark.parametrize("part", ["<p>", "<p>x", "<p></b>", "<a ", "</", "<!--", "&"])
 def test_a_web_page_without_ends_is_read_in_linear_time(part: str) -> None:
     assert_grows_linearly(from_page_source, repeat(part, start="<html>"))
+    assert_grows_linearly(without_typed_secrets, repeat(part, start="<html>"))
 
 
 @pytest.mark.parametrize("version", ["1", "1.", " ", "a", "1.1.1-1.", "> ", "1 - "])

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from pytest_device.redact import MASK
 from pytest_device.trace.screen import Bounds, Dialect, Element, Screen
-from pytest_device.trace.tree import is_secret_field
+from pytest_device.trace.tree import is_secret_field, without_marked_sections
 
 MAX_ELEMENTS: Final = 5_000
 """Elements of a screen that are read: the rest of a longer list is not on the display."""
@@ -300,7 +300,7 @@ def _from_html(source: str) -> Screen:
     reader = _HtmlReader()
     # Without close(): what it adds is the rest behind a tag that never ends. It
     # looks for that end from each "<" of the rest, which takes quadratic time.
-    reader.feed(source)
+    reader.feed(without_marked_sections(source))
     elements = tuple(reader.elements[:MAX_ELEMENTS])
     is_truncated = len(reader.elements) > MAX_ELEMENTS
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from html.parser import HTMLParser
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -22,8 +23,9 @@ _NAMES: Final = (
 _CONTENTS: Final = ("text", "value")
 """Attributes that may show what was typed."""
 _INPUT: Final = re.compile(r"input|edit|textfield|textarea|searchfield", re.IGNORECASE)
-_TAG: Final = re.compile(r"<[^<>]*>")
-_ATTRIBUTE: Final = re.compile(r'([\w.:-]+)="([^"]*)"')
+_ATTRIBUTE: Final = re.compile(
+    r"""(?<![\w.:-])([\w.:-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)"""
+)
 _SECURE: Final = re.compile(r"secure|password", re.IGNORECASE)
 
 
@@ -35,8 +37,8 @@ def without_typed_secrets(source: str) -> str:
     """
     root = _parsed(source)
     if root is None:
-        # Too long to parse, or damaged: what it shows of a password is no less secret.
-        return _TAG.sub(_without_contents, source)
+        # HTML, too long to parse, or damaged: what it shows of a password is no less secret.
+        return _without_contents(source)
 
     is_changed = False
     for node in root.iter():
@@ -77,21 +79,49 @@ def _parsed(source: str) -> ET.Element | None:
         return None
 
 
-def _without_contents(match: re.Match[str]) -> str:
-    """Return a tag, without its contents if it is a password field."""
-    tag = match[0]
-    attributes = dict(_ATTRIBUTE.findall(tag))
-    name = tag[1:].partition(" ")[0]
-    if not _is_secret_node(name, attributes):
-        return tag
+def without_marked_sections(source: str) -> str:
+    """Return HTML of the same length without ``<![…``: Python's parser raises AssertionError for those it does not know."""
+    return source.replace("<![", "<!-[")
 
-    return _ATTRIBUTE.sub(_masked_content, tag)
+
+class _SecretTags(HTMLParser):
+    """Finds the tags of password fields in HTML, and in what is left of a damaged tree."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        """The tags as they are written, in order."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        text = self.get_starttag_text()
+        if text and _is_secret_node(tag, attributes):
+            self.texts.append(text)
+
+
+def _without_contents(source: str) -> str:
+    """Return a source that is not XML, without the contents of its password fields."""
+    # Not closed: for a tag that never ends, that takes quadratic time.
+    parser = _SecretTags()
+    readable = without_marked_sections(source)
+    parser.feed(readable)
+
+    parts: list[str] = []
+    end = 0
+    for text in parser.texts:
+        start = readable.index(text, end)
+        parts.append(source[end:start])
+        end = start + len(text)
+        parts.append(_ATTRIBUTE.sub(_masked_content, source[start:end]))
+
+    parts.append(source[end:])
+    return "".join(parts)
 
 
 def _masked_content(attribute: re.Match[str]) -> str:
     name = attribute[1]
-    value = attribute[2]
-    if name in _CONTENTS and value:
+    value = attribute[2].strip("\"'")
+    if name.lower() in _CONTENTS and value:
         return f'{name}="{MASK}"'
 
     return attribute[0]
