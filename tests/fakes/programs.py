@@ -32,7 +32,9 @@ class FakeProgram:
             for command, printed in answers.items()
         )
         self.path.write_text(
-            f'#!/bin/sh\necho "$*" >>\'{self.log}\'\ncase "$*" in\n{cases}\n*) ;;\nesac\n'
+            # It needs `cat`, which need not be on the PATH of its caller.
+            f"#!/bin/sh\nPATH=/usr/bin:/bin\necho \"$*\" >>'{self.log}'\n"
+            f'case "$*" in\n{cases}\n*) ;;\nesac\n'
         )
         self.path.chmod(0o755)
         self.log.write_text("")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
+import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
 from pytest_device.errors import ControllerError
@@ -19,7 +20,7 @@ from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.programs.guard import Guard
-from pytest_device.service.programs.processes import remove
+from pytest_device.service.programs.processes import find_processes, remove
 from pytest_device.service.programs.toolchain import Toolbox
 
 APP: Final = Path(__file__).parent / "app"
@@ -39,6 +40,10 @@ class BootedDevice:
     def do(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Run a coroutine."""
         return self.runner.run(work)
+
+    def processes(self) -> set[psutil.Process]:
+        """Return the processes of the browser."""
+        return find_processes([self.directory])
 
     def install(self, **facts: Any) -> str:
         """Install the app of the tests."""

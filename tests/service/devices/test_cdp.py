@@ -1,59 +1,17 @@
-"""The connection to a browser through its pipe, with a handler instead of the browser."""
+"""The connection to a browser through its pipe, with a handler instead of the browser.
+
+A real browser answers every command, in small messages, and in order.
+"""
 
 import asyncio
-import json
-import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.cdp import Connection, Event
-
-
-@dataclass(frozen=True)
-class FakeBrowserPipe:
-    """The browser's end of the pipe."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def asked(self) -> Any:
-        return json.loads((await self.reader.readuntil(b"\0"))[:-1])
-
-    def say(self, **message: Any) -> None:
-        self.writer.write(json.dumps(message).encode() + b"\0")
-
-
-Handler = Callable[[FakeBrowserPipe], Awaitable[None]]
-
-
-@asynccontextmanager
-async def browser(
-    handler: Handler, heard: Callable[[Event], None] = print
-) -> AsyncGenerator[Connection, None]:
-    """Connect to a browser that behaves so."""
-    near, far = [
-        await asyncio.open_connection(sock=end, limit=2**24)
-        for end in socket.socketpair()
-    ]
-    connection, pipe = Connection(*near), FakeBrowserPipe(*far)
-    connection.on_event = heard
-    tasks = [
-        asyncio.create_task(connection.read()),
-        asyncio.ensure_future(handler(pipe)),
-    ]
-    try:
-        yield connection
-    finally:
-        for task in tasks:
-            task.cancel()
-        for _, writer in (near, far):
-            writer.close()
-            await writer.wait_closed()
+from pytest_device.service.devices.cdp import Event
+from tests.fakes.browser_pipe import FakeBrowserPipe, browser
 
 
 async def answering(pipe: FakeBrowserPipe) -> None:

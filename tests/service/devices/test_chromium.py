@@ -12,7 +12,6 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState
-from pytest_device.service.programs.processes import find_processes
 from tests.service.devices.phone import APP, BootedDevice, booted
 from tests.waiting import eventually
 
@@ -656,7 +655,7 @@ def test_an_app_with_a_dialog_goes_to_the_background_and_comes_back(
 def test_a_killed_browser_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:
-        processes = find_processes([directory])
+        processes = phone.processes()
         main = min(processes, key=lambda process: process.create_time())
 
         main.kill()
@@ -674,9 +673,9 @@ def test_a_killed_browser_is_reported_and_leaves_nothing(tmp_path: Path) -> None
 def test_a_released_phone_has_ended(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:
-        assert find_processes([directory])
+        assert phone.processes()
         phone.start()
         address = phone.says("location.host").split(":")
-    assert not find_processes([directory])
+    assert not phone.processes()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((address[0], int(address[1])))

@@ -1,19 +1,19 @@
-"""An Android device through adb, which is replaced by recorded output."""
+"""An Android device through adb, which is replaced by recorded output.
 
-import asyncio
-import os
-from collections.abc import Generator
+The device is asked itself: the service asks it on behalf of controllers, which would have to be started for each command.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
-from pytest_device.service.devices.availability import Availability
-from pytest_device.service.devices.base import AppState, Device
-from pytest_device.service.devices.emulator import Emulator
-from tests.fakes.programs import FakeProgram
-from tests.service.devices.program_device import ProgramDevice
+from pytest_device.service.devices.base import AppState
+from tests.fakes.machine import EMULATOR, LISTED, FakeMachine
+from tests.service.devices.program_device import ProgramDevice, lent
 
 SERIAL = "emulator-5554"
 NOTES = "package:/data/app/~~Zx1==/com.example.notes-aB3==/base.apk=com.example.notes"
@@ -29,20 +29,23 @@ PIXEL = "iVBORw0KGgo="
 
 
 @pytest.fixture
-def emulator(tmp_path: Path) -> Generator[ProgramDevice[Emulator]]:
-    adb = FakeProgram.made(tmp_path / "bin" / "adb")
-    availability = Availability(
-        "emulator", program=adb.path, appium_home=tmp_path / ".appium"
-    )
-    reported: list[str] = []
-    lending = Emulator(
-        SERIAL, availability, environ=dict(os.environ), log=reported.append
-    )
-    yield ProgramDevice(
-        adb, asyncio.run(lending.__aenter__()), f"-s {SERIAL} *{{}}*", reported
-    )
-    adb.answers({"*pm list*": f"{NOTES}\n{OTHER}", "*uninstall*": "Success"})
-    asyncio.run(lending.__aexit__(None, None, None))
+def machine(tmp_path: Path) -> FakeMachine:
+    """A machine with an emulator, and the user's driver for it."""
+    machine = FakeMachine(tmp_path)
+    machine.adb.answers({"devices -l": LISTED.format(EMULATOR)})
+    machine.install_driver("appium-uiautomator2-driver")
+    return machine
+
+
+def lent_emulator(machine: FakeMachine) -> AbstractContextManager[ProgramDevice]:
+    return lent(machine, machine.adb, f"-s {SERIAL} *{{}}*", "android")
+
+
+@pytest.fixture
+def emulator(machine: FakeMachine) -> Iterator[ProgramDevice]:
+    with lent_emulator(machine) as emulator:
+        yield emulator
+        emulator.answers(pm_list=f"{NOTES}\n{OTHER}", uninstall="Success")
 
 
 @pytest.fixture
@@ -53,9 +56,9 @@ def apk(tmp_path: Path) -> Path:
 
 
 def test_it_is_known_by_its_serial_number(
-    emulator: ProgramDevice[Emulator], tmp_path: Path
+    emulator: ProgramDevice, tmp_path: Path
 ) -> None:
-    device: Device = emulator.device
+    device = emulator.device
 
     assert (device.kind, device.name, device.platform) == (
         "emulator",
@@ -74,7 +77,7 @@ def test_it_is_known_by_its_serial_number(
 
 
 def test_an_installed_app_is_identified_by_the_new_package(
-    emulator: ProgramDevice[Emulator], apk: Path
+    emulator: ProgramDevice, apk: Path
 ) -> None:
     # The list is longer once the file is there that the installation leaves.
     mark = apk.with_suffix(".done")
@@ -88,12 +91,14 @@ def test_an_installed_app_is_identified_by_the_new_package(
     )
     emulator.program.path.write_text(script)
 
-    assert asyncio.run(emulator.device.install(App(path=apk))) == "com.example.notes"
+    installed = emulator.runner.run(emulator.device.install(App(path=apk)))
+
+    assert installed == "com.example.notes"
     assert f"install -r -g {apk}" in emulator.asked
 
 
 def test_an_app_with_a_known_package_is_not_searched_for(
-    emulator: ProgramDevice[Emulator], apk: Path
+    emulator: ProgramDevice, apk: Path
 ) -> None:
     app = App(path=apk, application_id="com.example.notes")
 
@@ -104,7 +109,7 @@ def test_an_app_with_a_known_package_is_not_searched_for(
 
 
 def test_an_app_without_a_new_package_is_reported(
-    emulator: ProgramDevice[Emulator], apk: Path
+    emulator: ProgramDevice, apk: Path
 ) -> None:
     with pytest.raises(
         ControllerError, match=r"its package is unknown: new on emulator-5554 are none"
@@ -122,7 +127,7 @@ def test_an_app_without_a_new_package_is_reported(
     ],
 )
 def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(
-    emulator: ProgramDevice[Emulator], apk: Path, printed: str
+    emulator: ProgramDevice, apk: Path, printed: str
 ) -> None:
     with pytest.raises(ControllerError, match="INSTALL_FAILED_NO_MATCHING_ABIS"):
         emulator.do(emulator.device.install(App(path=apk)), install=printed)
@@ -131,14 +136,12 @@ def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(
 @pytest.mark.parametrize(
     "app", [App(url="https://example.com"), App(path=Path("/none.apk"))]
 )
-def test_anything_but_an_apk_is_refused(
-    emulator: ProgramDevice[Emulator], app: App
-) -> None:
+def test_anything_but_an_apk_is_refused(emulator: ProgramDevice, app: App) -> None:
     with pytest.raises(ControllerError, match=r"needs an \.apk, not (https|/none)"):
         emulator.do(emulator.device.install(app))
 
 
-def test_an_app_is_launched_by_its_activity(emulator: ProgramDevice[Emulator]) -> None:
+def test_an_app_is_launched_by_its_activity(emulator: ProgramDevice) -> None:
     emulator.do(
         emulator.device.launch("com.example.notes"),
         resolve_activity=ACTIVITY,
@@ -152,7 +155,7 @@ def test_an_app_is_launched_by_its_activity(emulator: ProgramDevice[Emulator]) -
 
 
 def test_an_app_is_restarted_with_arguments_that_the_shell_does_not_interpret(
-    emulator: ProgramDevice[Emulator],
+    emulator: ProgramDevice,
 ) -> None:
     launch = emulator.device.launch(
         "com.example.notes", ["--es", "user", "Ann's $HOME"]
@@ -164,7 +167,7 @@ def test_an_app_is_restarted_with_arguments_that_the_shell_does_not_interpret(
     assert emulator.asked[-1].endswith("""--es user 'Ann'"'"'s $HOME'""")
 
 
-def test_a_missing_app_is_not_launched(emulator: ProgramDevice[Emulator]) -> None:
+def test_a_missing_app_is_not_launched(emulator: ProgramDevice) -> None:
     with pytest.raises(ControllerError, match=r"com\.example\.gone is not installed"):
         emulator.do(
             emulator.device.launch("com.example.gone"),
@@ -172,7 +175,7 @@ def test_a_missing_app_is_not_launched(emulator: ProgramDevice[Emulator]) -> Non
         )
 
 
-def test_a_link_is_opened_in_the_named_app(emulator: ProgramDevice[Emulator]) -> None:
+def test_a_link_is_opened_in_the_named_app(emulator: ProgramDevice) -> None:
     emulator.do(
         emulator.device.open_url("notes://item?a=1&b=2", "com.example.notes"),
         am_start=STARTED,
@@ -184,7 +187,7 @@ def test_a_link_is_opened_in_the_named_app(emulator: ProgramDevice[Emulator]) ->
 
 
 def test_a_link_that_no_app_opens_is_reported(
-    emulator: ProgramDevice[Emulator],
+    emulator: ProgramDevice,
 ) -> None:
     printed = "Starting: Intent { }\nError: Activity not started, unable to resolve Intent { dat=notes://item }"
 
@@ -195,7 +198,7 @@ def test_a_link_that_no_app_opens_is_reported(
         emulator.do(emulator.device.open_url("notes://item"), am_start=printed)
 
 
-def test_a_running_app_is_terminated(emulator: ProgramDevice[Emulator]) -> None:
+def test_a_running_app_is_terminated(emulator: ProgramDevice) -> None:
     assert (
         emulator.do(emulator.device.terminate("com.example.notes"), pidof="4711")
         is True
@@ -204,7 +207,7 @@ def test_a_running_app_is_terminated(emulator: ProgramDevice[Emulator]) -> None:
 
 
 def test_an_app_that_is_not_running_is_not_terminated(
-    emulator: ProgramDevice[Emulator],
+    emulator: ProgramDevice,
 ) -> None:
     assert (
         emulator.do(emulator.device.terminate("com.example.notes"), pidof="!") is False
@@ -212,7 +215,7 @@ def test_an_app_that_is_not_running_is_not_terminated(
     assert emulator.asked == ["shell pidof com.example.notes"]
 
 
-def test_an_installed_app_is_removed(emulator: ProgramDevice[Emulator]) -> None:
+def test_an_installed_app_is_removed(emulator: ProgramDevice) -> None:
     answers = {"pm_list": NOTES, "uninstall": "Success"}
 
     assert emulator.do(emulator.device.remove("com.example.notes"), **answers) is True
@@ -220,7 +223,7 @@ def test_an_installed_app_is_removed(emulator: ProgramDevice[Emulator]) -> None:
 
 
 def test_an_app_that_cannot_be_removed_is_reported(
-    emulator: ProgramDevice[Emulator],
+    emulator: ProgramDevice,
 ) -> None:
     with pytest.raises(ControllerError, match="cannot be removed: Failure"):
         emulator.do(
@@ -230,14 +233,14 @@ def test_an_app_that_cannot_be_removed_is_reported(
         )
 
 
-def test_an_apps_data_is_cleared(emulator: ProgramDevice[Emulator]) -> None:
+def test_an_apps_data_is_cleared(emulator: ProgramDevice) -> None:
     emulator.do(emulator.device.clear("com.example.notes"), pm_clear="Success")
 
     assert emulator.asked == ["shell pm clear com.example.notes"]
 
 
 def test_data_that_cannot_be_cleared_is_reported(
-    emulator: ProgramDevice[Emulator],
+    emulator: ProgramDevice,
 ) -> None:
     with pytest.raises(
         ControllerError,
@@ -246,7 +249,7 @@ def test_data_that_cannot_be_cleared_is_reported(
         emulator.do(emulator.device.clear("com.example.notes"), pm_clear="Failed")
 
 
-def install(emulator: ProgramDevice[Emulator], apk: Path, *names: str) -> None:
+def install(emulator: ProgramDevice, apk: Path, *names: str) -> None:
     for name in names:
         emulator.do(
             emulator.device.install(App(path=apk, application_id=name)),
@@ -255,7 +258,7 @@ def install(emulator: ProgramDevice[Emulator], apk: Path, *names: str) -> None:
 
 
 def test_every_app_of_the_session_is_cleared(
-    emulator: ProgramDevice[Emulator], apk: Path
+    emulator: ProgramDevice, apk: Path
 ) -> None:
     install(
         emulator, apk, "com.example.notes", "com.example.other", "com.example.notes"
@@ -269,9 +272,7 @@ def test_every_app_of_the_session_is_cleared(
     ]
 
 
-def test_the_states_of_apps_are_reported(
-    emulator: ProgramDevice[Emulator], apk: Path
-) -> None:
+def test_the_states_of_apps_are_reported(emulator: ProgramDevice, apk: Path) -> None:
     install(
         emulator, apk, "com.example.notes", "com.example.other", "com.example.third"
     )
@@ -290,14 +291,14 @@ def test_the_states_of_apps_are_reported(
     }
 
 
-def test_a_screenshot_is_decoded_from_base64(emulator: ProgramDevice[Emulator]) -> None:
+def test_a_screenshot_is_decoded_from_base64(emulator: ProgramDevice) -> None:
     assert (
         emulator.do(emulator.device.screenshot(), exec_out=f"{PIXEL[:8]}\n{PIXEL[8:]}")
         == b"\x89PNG\r\n\x1a\n"
     )
 
 
-def test_an_invalid_screenshot_is_reported(emulator: ProgramDevice[Emulator]) -> None:
+def test_an_invalid_screenshot_is_reported(emulator: ProgramDevice) -> None:
     with pytest.raises(
         ControllerError,
         match="no screenshot of emulator-5554: sh: base64: inaccessible",
@@ -317,7 +318,7 @@ def test_an_invalid_screenshot_is_reported(emulator: ProgramDevice[Emulator]) ->
     ],
 )
 def test_a_touch_is_scaled_to_the_screen(
-    emulator: ProgramDevice[Emulator], size: str, x: float, y: float, point: str
+    emulator: ProgramDevice, size: str, x: float, y: float, point: str
 ) -> None:
     emulator.do(emulator.device.tap(x, y), dumpsys_window=DISPLAYS.format(size))
 
@@ -328,7 +329,7 @@ def test_a_touch_is_scaled_to_the_screen(
     ("size", "orientation"), [("1080x2400", "PORTRAIT"), ("2400x1080", "LANDSCAPE")]
 )
 def test_the_orientation_follows_from_the_screen_size(
-    emulator: ProgramDevice[Emulator], size: str, orientation: str
+    emulator: ProgramDevice, size: str, orientation: str
 ) -> None:
     assert (
         emulator.do(emulator.device.orientation(), dumpsys_window=DISPLAYS.format(size))
@@ -336,12 +337,12 @@ def test_the_orientation_follows_from_the_screen_size(
     )
 
 
-def test_a_screen_without_a_size_is_reported(emulator: ProgramDevice[Emulator]) -> None:
+def test_a_screen_without_a_size_is_reported(emulator: ProgramDevice) -> None:
     with pytest.raises(ControllerError, match="does not report the size"):
         emulator.do(emulator.device.orientation(), dumpsys_window="nothing")
 
 
-def test_the_screen_is_rotated_and_stays_so(emulator: ProgramDevice[Emulator]) -> None:
+def test_the_screen_is_rotated_and_stays_so(emulator: ProgramDevice) -> None:
     emulator.do(emulator.device.rotate("LANDSCAPE"))
 
     assert emulator.asked == [
@@ -350,7 +351,7 @@ def test_the_screen_is_rotated_and_stays_so(emulator: ProgramDevice[Emulator]) -
     ]
 
 
-def test_its_end_is_noticed(emulator: ProgramDevice[Emulator]) -> None:
+def test_its_end_is_noticed(emulator: ProgramDevice) -> None:
     reported = emulator.do(
         emulator.device.ended(), get_state="!error: device 'emulator-5554' not found"
     )
@@ -358,38 +359,22 @@ def test_its_end_is_noticed(emulator: ProgramDevice[Emulator]) -> None:
     assert reported == "adb no longer reaches emulator-5554"
 
 
-def commands_at_release(emulator: ProgramDevice[Emulator], **answers: str) -> list[str]:
-    """Borrow a device of the same adb, install an app, rotate it, release it; return the last commands."""
-    availability, reported = (
-        Availability("emulator", program=emulator.program.path),
-        list[str](),
-    )
-
-    async def scenario() -> None:
-        async with Emulator(
-            SERIAL, availability, environ=dict(os.environ), log=reported.append
-        ) as device:
-            emulator.program.answers({"*install*": "Success"})
-            await device.install(
-                App(path=emulator.program.path, application_id="com.example.notes")
-            )
-            await device.rotate("LANDSCAPE")
-            emulator.program.answers(
-                {
-                    f"*{name.replace('_', '?')}*": printed
-                    for name, printed in answers.items()
-                }
-            )
-
-    asyncio.run(scenario())
-    emulator.reported.extend(reported)
+def commands_at_release(
+    machine: FakeMachine, apk: Path, **answers: str
+) -> Sequence[str]:
+    """Lend the emulator, install an app, rotate the screen, end the session; return the last commands."""
+    app = App(path=apk, application_id="com.example.notes")
+    with lent_emulator(machine) as emulator:
+        emulator.do(emulator.device.install(app), install="Success")
+        emulator.do(emulator.device.rotate("LANDSCAPE"))
+        emulator.answers(**answers)
     return emulator.asked
 
 
 def test_a_device_is_released_in_its_original_state(
-    emulator: ProgramDevice[Emulator],
+    machine: FakeMachine, apk: Path
 ) -> None:
-    asked = commands_at_release(emulator, pm_list=NOTES, uninstall="Success")
+    asked = commands_at_release(machine, apk, pm_list=NOTES, uninstall="Success")
 
     assert "uninstall com.example.notes" in asked
     assert asked[-1] == "shell settings put system accelerometer_rotation 1"
@@ -397,10 +382,10 @@ def test_a_device_is_released_in_its_original_state(
 
 
 def test_a_device_that_cannot_be_cleaned_is_reported(
-    emulator: ProgramDevice[Emulator],
+    machine: FakeMachine, apk: Path
 ) -> None:
-    commands_at_release(emulator, pm_list="!error: device offline")
+    commands_at_release(machine, apk, pm_list="!error: device offline")
 
-    [line] = emulator.reported
+    line = machine.reported[-1]
     assert line.startswith("apps of the session may remain on emulator-5554: adb shell")
     assert "device offline" in line

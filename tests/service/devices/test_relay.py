@@ -11,10 +11,9 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from pytest_device.service.devices.relay import relaying, reserved
-from pytest_device.service.programs.processes import find_processes
+from tests.fakes.browser_pipe import FakeBrowserPipe, browser
 from tests.other_user import answers, only_as_root, request
 from tests.service.devices.phone import BootedDevice
-from tests.service.devices.test_cdp import FakeBrowserPipe, browser
 
 
 def asked(phone: BootedDevice, path: str, **headers: str) -> httpx.Response:
@@ -43,9 +42,7 @@ async def exchange(websocket: ClientConnection, **message: Any) -> Mapping[str, 
 
 def test_the_browser_opens_no_port(phone: BootedDevice) -> None:
     listening = [
-        one
-        for process in find_processes([phone.directory])
-        for one in process.net_connections("inet")
+        one for process in phone.processes() for one in process.net_connections("inet")
     ]
 
     assert [one for one in listening if one.status == psutil.CONN_LISTEN] == []

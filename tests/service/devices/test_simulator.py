@@ -1,9 +1,12 @@
-"""An iOS simulator through simctl, which is replaced by recorded output."""
+"""An iOS simulator through simctl, which is replaced by recorded output.
 
-import asyncio
-import os
+The device is asked itself: the service asks it on behalf of controllers, which would have to be started for each command.
+"""
+
+import json
 import plistlib
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,20 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.availability import Availability
 from pytest_device.service.devices.base import AppState, Device
-from pytest_device.service.devices.simulator import Simulator
-from tests.fakes.programs import FakeProgram
-from tests.service.devices.program_device import ProgramDevice
+from tests.fakes.machine import FakeMachine
+from tests.service.devices.program_device import ProgramDevice, lent
 
 UDID = "6A2D4A9C-70D1-4B5C-9D43-0C2B7B1B2E11"
 NOTES = "com.example.notes"
+BOOTED = json.dumps(
+    {
+        "devices": {
+            "com.apple.CoreSimulator.SimRuntime.iOS-18-0": [
+                {"udid": UDID, "name": "iPhone 16", "state": "Booted"}
+            ]
+        }
+    }
+)
 RUNNING = (
     "PID\tStatus\tLabel\n"
     "4711\t0\tUIKitApplication:com.example.notes[7a1b][rb-legacy]\n"
@@ -38,56 +49,48 @@ def app(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def simulator(tmp_path: Path) -> Generator[ProgramDevice[Simulator]]:
-    xcrun = FakeProgram.made(tmp_path / "bin" / "xcrun")
-    availability, reported = (
-        Availability("simulator", program=xcrun.path, appium_home=tmp_path / ".appium"),
-        list[str](),
-    )
-    (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").mkdir(
-        parents=True
-    )
-    environ = {**os.environ, "HOME": str(tmp_path)}
-    lending = Simulator(
-        UDID, availability, environ=environ, directory=tmp_path, log=reported.append
-    )
-    yield ProgramDevice(
-        xcrun, asyncio.run(lending.__aenter__()), "simctl {}*", reported
-    )
-    xcrun.answers({})
-    asyncio.run(lending.__aexit__(None, None, None))
+def machine(tmp_path: Path) -> FakeMachine:
+    """A machine with a booted simulator, the user's driver for it, and an earlier build of WebDriverAgent."""
+    machine = FakeMachine(tmp_path)
+    machine.xcrun.answers({"simctl list devices booted -j": BOOTED})
+    machine.install_driver("appium-xcuitest-driver")
+    wda_build(machine).mkdir(parents=True)
+    return machine
 
 
-def install(simulator: ProgramDevice[Simulator], app: Path) -> str:
+def wda_build(machine: FakeMachine) -> Path:
+    derived = machine.directory / "Library/Developer/Xcode/DerivedData"
+    return derived / "WebDriverAgent-abc"
+
+
+def lent_simulator(machine: FakeMachine) -> AbstractContextManager[ProgramDevice]:
+    return lent(machine, machine.xcrun, "simctl {}*", "ios")
+
+
+@pytest.fixture
+def simulator(machine: FakeMachine) -> Iterator[ProgramDevice]:
+    with lent_simulator(machine) as simulator:
+        yield simulator
+        simulator.answers()
+
+
+def install(simulator: ProgramDevice, app: Path) -> str:
     return simulator.do(simulator.device.install(App(path=app)))
 
 
 def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(
-    simulator: ProgramDevice[Simulator], tmp_path: Path
+    machine: FakeMachine,
 ) -> None:
-    (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").rmdir()
-    availability = Availability(
-        "simulator", program=simulator.program.path, appium_home=tmp_path / ".appium"
-    )
+    wda_build(machine).rmdir()
 
-    async def scenario() -> object:
-        async with Simulator(
-            UDID,
-            availability,
-            environ={"HOME": str(tmp_path)},
-            directory=tmp_path,
-            log=simulator.reported.append,
-        ) as device:
-            return device.tools.capabilities["appium:wdaLaunchTimeout"]
+    with lent_simulator(machine) as simulator:
+        capabilities = simulator.device.tools.capabilities
 
-    assert asyncio.run(scenario()) == 480_000
-    assert "appium:wdaLaunchTimeout" not in simulator.device.tools.capabilities
+    assert capabilities["appium:wdaLaunchTimeout"] == 480_000
 
 
-def test_it_is_known_by_its_udid(
-    simulator: ProgramDevice[Simulator], tmp_path: Path
-) -> None:
-    device: Device = simulator.device
+def test_it_is_known_by_its_udid(simulator: ProgramDevice, tmp_path: Path) -> None:
+    device = simulator.device
 
     assert (device.kind, device.name, device.platform) == ("simulator", UDID, "ios")
     assert device.tools.capabilities == {
@@ -99,7 +102,7 @@ def test_it_is_known_by_its_udid(
 
 
 def test_an_app_is_installed_under_the_id_in_its_info_plist(
-    simulator: ProgramDevice[Simulator], app: Path
+    simulator: ProgramDevice, app: Path
 ) -> None:
     assert install(simulator, app) == NOTES
     assert simulator.program.asked == [f"simctl install {UDID} {app}"]
@@ -109,7 +112,7 @@ def test_an_app_is_installed_under_the_id_in_its_info_plist(
     "info", [b"", b"no property list", plistlib.dumps({"CFBundleName": "Notes"})]
 )
 def test_an_app_without_an_id_is_refused(
-    simulator: ProgramDevice[Simulator], app: Path, info: bytes
+    simulator: ProgramDevice, app: Path, info: bytes
 ) -> None:
     (app / "Info.plist").write_bytes(info)
 
@@ -120,9 +123,7 @@ def test_an_app_without_an_id_is_refused(
 @pytest.mark.parametrize(
     "app", [App(url="https://example.com"), App(path=Path("/none.app"))]
 )
-def test_anything_but_an_app_is_refused(
-    simulator: ProgramDevice[Simulator], app: App
-) -> None:
+def test_anything_but_an_app_is_refused(simulator: ProgramDevice, app: App) -> None:
     with pytest.raises(
         ControllerError, match=r"needs an \.app directory, not (https|/none)"
     ):
@@ -130,7 +131,7 @@ def test_anything_but_an_app_is_refused(
 
 
 def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(
-    simulator: ProgramDevice[Simulator],
+    simulator: ProgramDevice,
     app: Path,
 ) -> None:
     with pytest.raises(
@@ -144,7 +145,7 @@ def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(
 
 
 def test_without_arguments_an_app_is_brought_to_the_front_and_with_them_restarted(
-    simulator: ProgramDevice[Simulator],
+    simulator: ProgramDevice,
 ) -> None:
     simulator.do(simulator.device.launch(NOTES))
     assert simulator.program.asked == [f"simctl launch {UDID} {NOTES}"]
@@ -155,13 +156,13 @@ def test_without_arguments_an_app_is_brought_to_the_front_and_with_them_restarte
     ]
 
 
-def test_a_link_is_opened(simulator: ProgramDevice[Simulator]) -> None:
+def test_a_link_is_opened(simulator: ProgramDevice) -> None:
     simulator.do(simulator.device.open_url("notes://item?a=1", NOTES))
 
     assert simulator.program.asked == [f"simctl openurl {UDID} notes://item?a=1"]
 
 
-def test_a_running_app_is_terminated(simulator: ProgramDevice[Simulator]) -> None:
+def test_a_running_app_is_terminated(simulator: ProgramDevice) -> None:
     assert simulator.do(simulator.device.terminate(NOTES), spawn=RUNNING) is True
     assert simulator.program.asked == [
         f"simctl spawn {UDID} launchctl list",
@@ -170,7 +171,7 @@ def test_a_running_app_is_terminated(simulator: ProgramDevice[Simulator]) -> Non
 
 
 def test_an_app_that_is_not_running_is_not_terminated(
-    simulator: ProgramDevice[Simulator],
+    simulator: ProgramDevice,
 ) -> None:
     assert (
         simulator.do(simulator.device.terminate("com.example.other"), spawn=RUNNING)
@@ -179,7 +180,7 @@ def test_an_app_that_is_not_running_is_not_terminated(
     assert len(simulator.program.asked) == 1
 
 
-def test_an_installed_app_is_removed(simulator: ProgramDevice[Simulator]) -> None:
+def test_an_installed_app_is_removed(simulator: ProgramDevice) -> None:
     assert (
         simulator.do(
             simulator.device.remove(NOTES), get_app_container="/Users/someone/Notes.app"
@@ -197,7 +198,7 @@ def test_an_installed_app_is_removed(simulator: ProgramDevice[Simulator]) -> Non
 
 
 def test_an_apps_state_is_cleared_by_reinstalling_it(
-    simulator: ProgramDevice[Simulator], app: Path
+    simulator: ProgramDevice, app: Path
 ) -> None:
     install(simulator, app)
 
@@ -211,16 +212,14 @@ def test_an_apps_state_is_cleared_by_reinstalling_it(
 
 
 def test_the_state_of_other_apps_is_not_touched(
-    simulator: ProgramDevice[Simulator],
+    simulator: ProgramDevice,
 ) -> None:
     with pytest.raises(ControllerError, match="this session did not install it"):
         simulator.do(simulator.device.clear("com.apple.Maps"))
     assert simulator.program.asked == []
 
 
-def test_the_states_of_apps_are_reported(
-    simulator: ProgramDevice[Simulator], app: Path
-) -> None:
+def test_the_states_of_apps_are_reported(simulator: ProgramDevice, app: Path) -> None:
     install(simulator, app)
     assert simulator.do(simulator.device.apps(), spawn="PID\tStatus\tLabel\n") == {
         NOTES: AppState.NOT_RUNNING
@@ -237,7 +236,7 @@ def test_the_states_of_apps_are_reported(
 
 
 def test_a_screenshot_is_the_file_that_simctl_writes(
-    simulator: ProgramDevice[Simulator], tmp_path: Path
+    simulator: ProgramDevice, tmp_path: Path
 ) -> None:
     (tmp_path / "screen.jpeg").write_bytes(b"\xff\xd8")
 
@@ -247,7 +246,7 @@ def test_a_screenshot_is_the_file_that_simctl_writes(
     ]
 
 
-def test_a_missing_screenshot_is_reported(simulator: ProgramDevice[Simulator]) -> None:
+def test_a_missing_screenshot_is_reported(simulator: ProgramDevice) -> None:
     with pytest.raises(
         ControllerError, match=r"no screenshot of .*: No such file or directory"
     ):
@@ -263,14 +262,14 @@ def test_a_missing_screenshot_is_reported(simulator: ProgramDevice[Simulator]) -
     ],
 )
 def test_actions_without_a_simctl_command_are_refused(
-    simulator: ProgramDevice[Simulator],
+    simulator: ProgramDevice,
     ask: Callable[[Device], Coroutine[Any, Any, Any]],
 ) -> None:
     with pytest.raises(ControllerError, match="simctl has no command for it"):
         simulator.do(ask(simulator.device))
 
 
-def test_its_end_is_noticed(simulator: ProgramDevice[Simulator]) -> None:
+def test_its_end_is_noticed(simulator: ProgramDevice) -> None:
     reported = simulator.do(
         simulator.device.ended(), spawn="!Unable to lookup in current state: Shutdown"
     )
@@ -279,41 +278,26 @@ def test_its_end_is_noticed(simulator: ProgramDevice[Simulator]) -> None:
 
 
 def commands_at_release(
-    simulator: ProgramDevice[Simulator], app: Path, **answers: str
-) -> list[str]:
-    """Borrow a simulator of the same xcrun, install the app, release it; return the last commands."""
-    availability = Availability("simulator", program=simulator.program.path)
-
-    async def scenario() -> None:
-        lending = Simulator(
-            UDID,
-            availability,
-            environ=dict(os.environ),
-            directory=app.parent,
-            log=simulator.reported.append,
-        )
-        async with lending as device:
-            await device.install(App(path=app))
-            simulator.program.answers(
-                {f"simctl {name}*": printed for name, printed in answers.items()}
-            )
-
-    asyncio.run(scenario())
+    machine: FakeMachine, app: Path, **answers: str
+) -> Sequence[str]:
+    """Lend the simulator, install the app, end the session; return the last commands."""
+    with lent_simulator(machine) as simulator:
+        install(simulator, app)
+        simulator.answers(**answers)
     return simulator.program.asked
 
 
 def test_a_simulator_is_released_without_the_app(
-    simulator: ProgramDevice[Simulator], app: Path
+    machine: FakeMachine, app: Path
 ) -> None:
-    assert commands_at_release(simulator, app)[-1] == f"simctl uninstall {UDID} {NOTES}"
+    assert commands_at_release(machine, app)[-1] == f"simctl uninstall {UDID} {NOTES}"
 
 
 def test_a_simulator_that_cannot_be_cleaned_is_reported(
-    simulator: ProgramDevice[Simulator], app: Path
+    machine: FakeMachine, app: Path
 ) -> None:
-    commands_at_release(simulator, app, uninstall="!Invalid device state")
+    commands_at_release(machine, app, uninstall="!Invalid device state")
 
-    [line] = simulator.reported
-    assert line.startswith(
+    assert machine.reported[-1].startswith(
         f"apps of the session may remain on {UDID}: xcrun simctl uninstall"
     )

@@ -1,4 +1,7 @@
-"""Programs in a network namespace, and without one if the system refuses it."""
+"""Programs in a network namespace, and without one if the system refuses it.
+
+A namespace is started here with a program that says what it reaches: a controller would not.
+"""
 
 import asyncio
 import os
@@ -11,12 +14,13 @@ import pytest
 
 from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.bare_python import bare_python
-from pytest_device.service.devices import browsers
-from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.programs import isolated, isolation
 from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.isolation import Isolation
 from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.program import workspace
+from tests.fakes.machine import EMULATOR, LISTED, FakeMachine
+from tests.pinned_browser import needs_pinned_browser
 
 pytestmark = pytest.mark.skipif(
     SYSTEM.namespace_refusal() != "",
@@ -125,10 +129,7 @@ def test_without_namespaces_the_reason_is_reported_and_the_program_runs_unless_o
     assert reason == b"No space left on device"
 
 
-@pytest.mark.skipif(
-    browsers.hardware() != browsers.BUILT_FOR,
-    reason="without a browser, the run ends earlier",
-)
+@needs_pinned_browser  # without a browser, the run ends earlier
 def test_a_run_ends_before_its_first_session_without_a_required_namespace(
     tmp_path: Path,
 ) -> None:
@@ -175,25 +176,6 @@ def test_a_run_ends_before_its_first_session_without_a_required_namespace(
     assert not (tmp_path / ".cache").exists()
 
 
-def refusal(
-    guard: Guard, isolation: isolation.Isolation, tmp_path: Path, **request: str
-) -> str | None:
-    """Return why a service would refuse to create a session on a machine with an emulator and a browser."""
-    for name, printed in {
-        "adb": "List of devices attached\nemulator-5554 device",
-        "chromium": "Chromium 150.0.1.2",
-    }.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\necho '{printed}'\n")
-        (tmp_path / name).chmod(0o755)
-    environ = {"PATH": f"{tmp_path}:{os.defpath}"}
-    devices = Devices(
-        environ=environ, home=tmp_path, guard=guard, log=print, isolation=isolation
-    )
-    return asyncio.run(
-        devices.refusal({"platform": "android", "type": "argent"} | request)
-    )
-
-
 @pytest.mark.parametrize(
     ("request_", "host", "reason"),
     [
@@ -214,16 +196,14 @@ def refusal(
     ],
 )
 def test_required_isolation_refuses_what_other_users_could_reach(
-    guard: Guard,
-    tmp_path: Path,
-    request_: dict[str, str],
-    host: str,
-    reason: str | None,
+    tmp_path: Path, request_: dict[str, str], host: str, reason: str | None
 ) -> None:
-    required = refusal(
-        guard, isolation.Isolation(host, required=True), tmp_path, **request_
-    )
-    optional = refusal(guard, isolation.Isolation(host), tmp_path, **request_)
+    machine = FakeMachine(tmp_path)
+    machine.adb.answers({"devices*": LISTED.format(EMULATOR)})
+    machine.install("chromium", "echo Chromium 150.0.1.2")
+
+    required = machine.refusal(**request_, isolation=Isolation(host, required=True))
+    optional = machine.refusal(**request_, isolation=Isolation(host))
 
     assert optional is None
     assert (required is None) is (reason is None)
