@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.devices.found import DevicePreference
+from pytest_device.service.devices.availability import DevicePreference
 from pytest_device.service.devices.kinds import Devices, Machine, availability
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.isolation import Isolation
@@ -19,7 +19,7 @@ from pytest_device.spec import Platform, SessionType
 from tests.fakes.programs import FakeProgram
 
 if TYPE_CHECKING:
-    from pytest_device.service.devices.found import Found
+    from pytest_device.service.devices.availability import Availability
 
 LISTED: Final = "List of devices attached\n{}"
 """What `adb devices -l` prints, with a line for each device."""
@@ -120,7 +120,7 @@ class FakeMachine:
         *,
         environ: dict[str, str] | None = None,
         **preference: Any,
-    ) -> "Sequence[Found]":
+    ) -> "Sequence[Availability]":
         """Return the devices of a platform, by kind, as ``pytest-device doctor`` reports them."""
         machine = Machine(
             self.environ if environ is None else environ,
@@ -137,7 +137,7 @@ class FakeMachine:
         *,
         built_for: str | None = None,
         **preference: Any,
-    ) -> "Found":
+    ) -> "Availability":
         """Return the browser for sessions of a type, where missing programs can be installed in ``cache``.
 
         ``built_for`` replaces the hardware of the machine.
