@@ -99,10 +99,15 @@ def next_event(process: subprocess.Popen[str]) -> dict[str, Any]:
 def startup(settings: dict[str, Any], **more: Any) -> tuple[list[str], dict[str, Any]]:
     """Run a service until it has started, or failed to; return its steps and its last event."""
     with started(json.dumps(settings), **more) as process:
-        steps: list[str] = []
-        while (event := next_event(process))["event"] == "progress":
-            steps.append(event["text"])
-        return steps, event
+        return steps_of(process)
+
+
+def steps_of(process: "subprocess.Popen[str]") -> tuple[list[str], dict[str, Any]]:
+    """Return the steps of a service that is starting, and the event after them."""
+    steps: list[str] = []
+    while (event := next_event(process))["event"] == "progress":
+        steps.append(event["text"])
+    return steps, event
 
 
 def refusal(line: str) -> str:

@@ -1,7 +1,6 @@
 """A phone shared by the tests of a module."""
 
-from collections.abc import Callable, Generator
-from pathlib import Path
+from collections.abc import Generator
 
 import pytest
 
@@ -31,17 +30,3 @@ def phone(shared_phone: BootedDevice) -> Generator[BootedDevice]:
     for app in shared_phone.do(device.apps()):
         shared_phone.do(device.remove(app))
     shared_phone.do(device.go_home())
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Write an executable."""
-
-    def write(name: str, text: str) -> Path:
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-        return path
-
-    return write

@@ -3,20 +3,20 @@
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pytest_device.service.programs.toolchain import Project
 from tests.fakes.http_server import Answer, says, scripted_server
 
 WRONG = b"this is no package" * 1000
 
 
 class Registry:
-    """Knows the packages of a project; each archive differs from the pinned one, or is truncated."""
+    """Knows the packages of a lock file; each archive differs from the pinned one, or is truncated."""
 
-    def __init__(self, project: Project, *, half: bool = False) -> None:
-        packages = json.loads(project.files[1].read_text())["packages"]
+    def __init__(self, lock_file: Path, *, half: bool = False) -> None:
+        packages = json.loads(lock_file.read_text())["packages"]
         self.packages = {
             name.rpartition("node_modules/")[2]: one
             for name, one in packages.items()

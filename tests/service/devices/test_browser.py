@@ -1,4 +1,7 @@
-"""A browser process that fails to start."""
+"""A browser process that fails to start.
+
+Through a service each would cost a start of one, and it does not say how long it waits for a browser.
+"""
 
 import asyncio
 import os
@@ -19,29 +22,33 @@ from pytest_device.service.programs.processes import find_processes
 Script = Callable[[str, str], Path]
 
 
-def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
-    guard = Guard(environ=os.environ, log=print)
+Start = Callable[..., None]
 
-    async def scenario() -> None:
-        async with browsing(
-            program,
-            size=(400, 800),
-            directory=directory,
-            environ=os.environ,
-            guard=guard,
-            log=print,
-            limit_seconds=limit_seconds,
-        ):
-            pass
 
-    try:
+@pytest.fixture
+def start(guard: Guard) -> Start:
+    """Start a browser in a directory, and end it once it is ready."""
+
+    def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
+        async def scenario() -> None:
+            async with browsing(
+                program,
+                size=(400, 800),
+                directory=directory,
+                environ=os.environ,
+                guard=guard,
+                log=print,
+                limit_seconds=limit_seconds,
+            ):
+                pass
+
         asyncio.run(scenario())
-    finally:
-        guard.close()
+
+    return start
 
 
 def test_a_browser_that_exits_during_startup_is_reported_with_its_output(
-    script: Script, tmp_path: Path
+    start: Start, script: Script, tmp_path: Path
 ) -> None:
     program = script(
         "chromium",
@@ -56,7 +63,7 @@ def test_a_browser_that_exits_during_startup_is_reported_with_its_output(
 
 
 def test_a_browser_that_crashes_once_is_restarted(
-    script: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    start: Start, script: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crash_first = """#!/bin/sh
         [ -e crashed ] || { touch crashed; kill -SEGV $$; }
@@ -74,7 +81,7 @@ def test_a_browser_that_crashes_once_is_restarted(
 
 
 def test_an_unresponsive_browser_times_out_and_leaves_no_process(
-    script: Script, tmp_path: Path
+    start: Start, script: Script, tmp_path: Path
 ) -> None:
     program = script("chromium", "#!/bin/sh\necho waiting\nexec sleep 99\n")
 
@@ -85,7 +92,7 @@ def test_an_unresponsive_browser_times_out_and_leaves_no_process(
 
 
 def test_a_browser_with_endless_output_is_not_blocked(
-    script: Script, tmp_path: Path
+    start: Start, script: Script, tmp_path: Path
 ) -> None:
     program = script(
         "chromium", "#!/bin/sh\nyes 'a line of output' | head -c 300000\nexit 4\n"
@@ -97,7 +104,7 @@ def test_a_browser_with_endless_output_is_not_blocked(
         start(program, tmp_path / "session")
 
 
-def test_a_browser_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
+def test_a_browser_that_cannot_be_run_is_reported(start: Start, tmp_path: Path) -> None:
     with pytest.raises(
         ControllerError, match="none cannot be run: No such file or directory"
     ):
@@ -106,7 +113,11 @@ def test_a_browser_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("usual", ["/tmp", "x" * 60])
 def test_its_temporary_files_are_private_have_a_short_path_and_are_removed(
-    usual: str, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    usual: str,
+    start: Start,
+    script: Script,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = tmp_path / usual
     place.mkdir(exist_ok=True)

@@ -1,24 +1,20 @@
-"""Which browser a session gets, and the errors if the pinned one cannot be installed."""
+"""Which browser a session gets.
 
-import asyncio
-import os
+The programs of the machine are scripts, and the search is asked itself: it names what is missing on any hardware, where a
+service knows its own only.
+"""
+
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from pytest_device.errors import ConfigError
 from pytest_device.service import programs
-from pytest_device.service.devices.availability import Availability
-from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, find
-from pytest_device.service.programs.cache import Installer, Package
-from pytest_device.service.programs.guard import Guard
-from pytest_device.service.programs.toolchain import CHROMIUM, Toolbox
+from pytest_device.service.devices.browsers import BUILT_FOR, Pinned
+from pytest_device.service.programs.toolchain import CHROMIUM
 from pytest_device.spec import SessionType
-from tests.service.devices.registry import Registry, serving
-
-Script = Callable[[str, str], Path]
+from tests.fakes.machine import FakeMachine
 
 APPIUM, ARGENT = SessionType.APPIUM, SessionType.ARGENT
 OLD = "chromedriver 150 on PATH does not match Chromium 156"
@@ -26,29 +22,18 @@ REFUSING = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def guard() -> Iterator[Guard]:
-    guard = Guard(environ=os.environ, log=print)
-    yield guard
-    guard.close()
+def machine(tmp_path: Path) -> FakeMachine:
+    return FakeMachine(tmp_path)
 
 
 @pytest.fixture
-def cache_dir(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
+def cache_dir(machine: FakeMachine) -> Path:
+    return machine.cache
 
 
-def availability(
-    tmp_path: Path, session_type: SessionType, built_for: str = BUILT_FOR
-) -> Availability:
-    environ = {"PATH": str(tmp_path / "bin")}
-    return asyncio.run(
-        find(environ, session_type, cache_dir=tmp_path / "cache", built_for=built_for)
-    )
-
-
-def installs(script: Script, **versions: str) -> None:
+def install(machine: FakeMachine, versions: Mapping[str, str]) -> None:
     for name, version in versions.items():
-        script(name, f"#!/bin/sh\necho '{version}'\n")
+        machine.install(name, f"echo '{version}'")
 
 
 @pytest.mark.parametrize(
@@ -89,13 +74,12 @@ def test_the_machines_browser_is_preferred_but_for_appium_only_with_a_matching_c
     versions: dict[str, str],
     session_type: SessionType,
     unused: str | None,
-    script: Script,
-    tmp_path: Path,
+    machine: FakeMachine,
 ) -> None:
-    installs(script, **versions)
-    own, pinned = tmp_path / "bin/chromium", Pinned(tmp_path / "cache")
+    install(machine, versions)
+    own, pinned = machine.bin / "chromium", Pinned(machine.cache)
 
-    browser = availability(tmp_path, session_type)
+    browser = machine.find_browser(session_type, built_for=BUILT_FOR)
 
     if unused is None:
         assert (browser.program, browser.about, browser.to_install) == (
@@ -132,29 +116,26 @@ def test_on_other_systems_nothing_is_installed_and_the_command_is_named(
     versions: dict[str, str],
     missing: str,
     built_for: str,
-    script: Script,
-    tmp_path: Path,
+    machine: FakeMachine,
 ) -> None:
-    installs(script, **versions)
+    install(machine, versions)
 
-    browser = availability(tmp_path, APPIUM, built_for)
+    browser = machine.find_browser(built_for=built_for)
 
     assert (browser.missing, browser.to_install) == (missing, "")
     assert "install" in browser.fix
 
 
 def test_a_browser_in_a_cache_that_others_can_write_to_is_not_used(
-    tmp_path: Path,
+    machine: FakeMachine,
 ) -> None:
-    (tmp_path / "cache").mkdir(mode=0o700)
-    assert availability(tmp_path, APPIUM).missing == ""
+    machine.cache.mkdir(mode=0o700)
+    assert machine.find_browser(built_for=BUILT_FOR).missing == ""
 
-    (tmp_path / "cache").chmod(0o777)
+    machine.cache.chmod(0o777)
 
-    problem = (
-        f"the cache of programs {tmp_path / 'cache'} can be written to by other users"
-    )
-    assert problem in availability(tmp_path, APPIUM).missing
+    problem = f"the cache of programs {machine.cache} can be written to by other users"
+    assert problem in machine.find_browser(built_for=BUILT_FOR).missing
 
 
 def test_browser_and_chromedriver_have_the_same_version_and_a_pinned_hash() -> None:
@@ -169,115 +150,3 @@ def test_browser_and_chromedriver_have_the_same_version_and_a_pinned_hash() -> N
         r"chromedriver-py==[\d.]+ \\\n    --hash=sha256:[0-9a-f]{64}\n",
         requirements.read_text(),
     )
-
-
-def toolbox(
-    guard: Guard, cache_dir: Path, npm: str = REFUSING, pip: str = REFUSING
-) -> Toolbox:
-    """Return one with empty caches of npm's and pip's, which ask these registries once."""
-    environ = {
-        "PATH": os.environ["PATH"],
-        "npm_config_registry": npm,
-        "npm_config_fetch_retries": "0",
-        "npm_config_cache": str(cache_dir.with_name("npm-cache")),
-        "PIP_INDEX_URL": pip,
-        "PIP_RETRIES": "0",
-        "PIP_NO_CACHE_DIR": "1",
-        "PIP_CONFIG_FILE": os.devnull,
-    }
-    return Toolbox(guard, environ, cache_dir)
-
-
-def failure(guard: Guard, cache_dir: Path, npm: str = REFUSING) -> str:
-    """Return why the browser cannot be installed; check that nothing is left."""
-    with pytest.raises(ConfigError) as error:
-        asyncio.run(
-            Pinned(cache_dir).install(toolbox(guard, cache_dir, npm), APPIUM, print)
-        )
-    assert [path.suffix for path in cache_dir.iterdir()] == [".lock"]
-    return str(error.value)
-
-
-@pytest.mark.usefixtures("node_on_path")
-def test_without_a_registry_the_reason_is_reported_and_nothing_is_left(
-    guard: Guard, cache_dir: Path
-) -> None:
-    reported = failure(guard, cache_dir)
-
-    assert reported.startswith("Chromium 153.0.0 could not be installed")
-    assert "ECONNREFUSED" in reported
-    assert "Fix: check the network, the proxy and the registry" in reported
-
-
-@pytest.mark.usefixtures("node_on_path")
-def test_a_registry_that_goes_away_halfway_leaves_nothing(
-    guard: Guard, cache_dir: Path
-) -> None:
-    with serving(Registry(CHROMIUM, half=True)) as url:
-        reported = failure(guard, cache_dir, url)
-
-    assert re.search("aborted|ECONNRESET|premature|socket hang up", reported)
-    assert "Fix: check the network, the proxy and the registry" in reported
-
-
-@pytest.mark.usefixtures("node_on_path")
-def test_a_package_that_differs_from_the_pinned_one_is_refused(
-    guard: Guard, cache_dir: Path
-) -> None:
-    with serving(Registry(CHROMIUM)) as url:
-        reported = failure(guard, cache_dir, url)
-
-    assert "EINTEGRITY" in reported
-    assert "Fix: a package differs from the pinned one" in reported
-
-
-def test_without_its_chromedriver_the_browser_is_still_installed(
-    guard: Guard, cache_dir: Path
-) -> None:
-    pinned = Pinned(cache_dir)
-    pinned.program.parent.mkdir(parents=True)
-    pinned.program.touch()
-
-    with pytest.raises(
-        ConfigError,
-        match=r"^chromedriver 153.* could not (.|\n)*Fix: check the network and",
-    ):
-        asyncio.run(pinned.install(toolbox(guard, cache_dir), APPIUM, print))
-
-    assert sorted(path.name for path in cache_dir.iterdir()) == [
-        f"{pinned.chromedriver.parent.name}.lock",
-        pinned.program.parent.name,
-    ]
-
-
-@pytest.mark.parametrize(
-    ("line", "fix"),
-    [
-        (
-            "headless_shell: error while loading shared libraries: libglib-2.0.so.0: cannot open",
-            "lacks what",
-        ),
-        (
-            "/lib/libc.so.6: version `GLIBC_2.38' not found",
-            "lacks what the program needs",
-        ),
-        ("No module named pip", "this Python has no pip"),
-    ],
-)
-def test_a_system_that_cannot_run_it_is_reported_with_the_install_command(
-    line: str, fix: str, guard: Guard, cache_dir: Path, script: Script
-) -> None:
-    command = script(
-        "install",
-        f'#!/bin/sh\necho "{line.replace("`", chr(92) + "`")}" >&2\nexit 127\n',
-    )
-    package = Package(
-        "Thing",
-        cache_dir / "thing",
-        Path("proof"),
-        [command],
-        by_hand="apt-get install thing",
-    )
-
-    with pytest.raises(ConfigError, match=f"Fix: apt-get install thing.*{fix}"):
-        asyncio.run(Installer(guard, {"PATH": "/usr/bin:/bin"}, print).ensure(package))

@@ -1,23 +1,22 @@
 """A browser of Selenium Manager, from a mirror on this machine, and chromedrivers that cannot be used."""
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.service.devices.availability import Availability, Origin
-from pytest_device.service.devices.browsers import BUILT_FOR, find, hardware, install
+from pytest_device.service.devices import browsers
+from pytest_device.service.devices.browsers import BUILT_FOR
+from pytest_device.service.devices.found import Found, Origin
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import SessionType
+from tests.fakes.machine import FakeMachine
+from tests.pinned_browser import needs_pinned_browser
 from tests.service.devices.mirror import mirrored
 
-Script = Callable[[str, str], Path]
-
-APPIUM = SessionType.APPIUM
 SYSTEM_PATH = "/usr/bin:/bin"
 REFUSING = "http://127.0.0.1:9"
 
@@ -31,58 +30,51 @@ def mirror(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def availability(
-    tmp_path: Path,
-    built_for: str = BUILT_FOR,
-    *,
-    selenium_manager: bool = True,
-    limit_seconds: float = 10,
-) -> Availability:
-    environ = {"PATH": str(tmp_path / "bin")}
-    searching = find(
-        environ,
-        APPIUM,
-        cache_dir=tmp_path / "cache",
-        built_for=built_for,
-        selenium_manager=selenium_manager,
-        limit_seconds=limit_seconds,
-    )
-    return asyncio.run(searching)
+@pytest.fixture
+def machine(tmp_path: Path) -> FakeMachine:
+    return FakeMachine(tmp_path)
 
 
-def installed(browser: Availability, tmp_path: Path, url: str) -> Availability:
-    environ = {
-        "PATH": SYSTEM_PATH,
-        "SE_BROWSER_MIRROR_URL": url,
-        "SE_DRIVER_MIRROR_URL": url,
-    }
-    guard = Guard(environ=os.environ, log=print)
-    toolbox = Toolbox(guard, environ, tmp_path / "cache")
-    try:
+Install = Callable[[str], Found]
+
+
+@pytest.fixture
+def install(machine: FakeMachine, guard: Guard) -> Install:
+    """Install what Selenium Manager has to, from a mirror; return the browser with it."""
+
+    def install(url: str) -> Found:
+        environ = {
+            "PATH": SYSTEM_PATH,
+            "SE_BROWSER_MIRROR_URL": url,
+            "SE_DRIVER_MIRROR_URL": url,
+        }
+        found = managed(machine)
+        toolbox = Toolbox(guard, environ, machine.cache)
         return asyncio.run(
-            install(browser, toolbox, APPIUM, print, built_for=BUILT_FOR)
+            browsers.install(
+                found, toolbox, SessionType.APPIUM, print, built_for=BUILT_FOR
+            )
         )
-    finally:
-        guard.close()
+
+    return install
 
 
-needs_chrome = pytest.mark.skipif(
-    hardware() != BUILT_FOR, reason="the mirror has Chrome for Linux x86_64"
-)
+def managed(machine: FakeMachine, built_for: str = BUILT_FOR) -> Found:
+    return machine.find_browser(built_for=built_for, selenium_manager=True)
 
 
-@needs_chrome
+@needs_pinned_browser  # the mirror has Chrome for the same system
 def test_it_downloads_a_pair_once_which_is_found_offline_later(
-    mirror: str, tmp_path: Path
+    machine: FakeMachine, install: Install, mirror: str
 ) -> None:
-    before = availability(tmp_path)
+    before = managed(machine)
     assert before.origin is Origin.SELENIUM_MANAGER
     assert before.to_install == "Chrome and chromedriver by Selenium Manager"
 
-    browser = installed(before, tmp_path, mirror)
-    later = availability(tmp_path)
+    browser = install(mirror)
+    later = managed(machine)
 
-    assert browser.tool.is_relative_to(tmp_path / "cache/selenium")
+    assert browser.tool.is_relative_to(machine.cache / "selenium")
     assert "153.0.1.2, installed by Selenium Manager" in browser.about
     assert (later.program, later.chromedriver) == (
         browser.program,
@@ -91,32 +83,32 @@ def test_it_downloads_a_pair_once_which_is_found_offline_later(
     assert (later.missing, later.to_install) == ("", "")
 
 
-@needs_chrome
+@needs_pinned_browser
 def test_it_downloads_the_chromedriver_of_the_machines_browser(
-    mirror: str, script: Script
+    machine: FakeMachine, install: Install, mirror: str
 ) -> None:
-    own = script("chromium", "#!/bin/sh\necho Chromium 153.0.9.9\n")
+    own = machine.install("chromium", "echo Chromium 153.0.9.9")
 
-    browser = installed(availability(own.parent.parent), own.parent.parent, mirror)
+    browser = install(mirror)
 
     assert browser.program == own
     assert browser.chromedriver
-    assert browser.chromedriver.is_relative_to(own.parent.parent / "cache/selenium")
+    assert browser.chromedriver.is_relative_to(machine.cache / "selenium")
 
 
-@needs_chrome
-def test_without_a_network_its_reason_is_reported(tmp_path: Path) -> None:
+@needs_pinned_browser
+def test_without_a_network_its_reason_is_reported(install: Install) -> None:
     with pytest.raises(
         ConfigError,
         match=r"installed no Chrome and chromedriver: .*127\.0\.0\.1:9.*Fix",
     ):
-        installed(availability(tmp_path), tmp_path, REFUSING)
+        install(REFUSING)
 
 
 def test_for_hardware_without_a_published_chrome_it_is_not_started(
-    tmp_path: Path,
+    machine: FakeMachine,
 ) -> None:
-    browser = availability(tmp_path, "Linux aarch64")
+    browser = managed(machine, "Linux aarch64")
 
     assert "Selenium Manager has no browser for Linux aarch64" in browser.missing
     assert "install" in browser.fix
@@ -131,16 +123,19 @@ def test_for_hardware_without_a_published_chrome_it_is_not_started(
     ],
 )
 def test_a_chromedriver_that_cannot_be_used_is_reported_before_a_session(
-    start: str, problem: str, script: Script
+    start: str, problem: str, machine: FakeMachine
 ) -> None:
-    script("chromium", "#!/bin/sh\necho Chromium 156.0.1.2\n")
-    directory = script("chromedriver", f"#!/bin/sh\nPATH=/bin:/usr/bin\n{start}\n")
+    machine.install("chromium", "echo Chromium 156.0.1.2")
+    machine.install("chromedriver", start)
 
-    browser = availability(
-        directory.parent.parent,
-        "Darwin arm64",
-        selenium_manager=False,
-        limit_seconds=2,
+    browser = asyncio.run(
+        browsers.find(
+            machine.environ,
+            SessionType.APPIUM,
+            cache_dir=machine.cache,
+            built_for="Darwin arm64",
+            limit_seconds=2,
+        )
     )
 
     assert problem in browser.missing
@@ -151,11 +146,11 @@ def test_a_chromedriver_that_cannot_be_used_is_reported_before_a_session(
     "built_for", ["Darwin arm64", "Darwin x86_64", "Windows AMD64"]
 )
 def test_a_browser_of_the_pinned_version_gets_the_pinned_chromedriver(
-    built_for: str, script: Script
+    built_for: str, machine: FakeMachine
 ) -> None:
-    own = script("chromium", "#!/bin/sh\necho Chromium 153.0.1.2\n")
+    own = machine.install("chromium", "echo Chromium 153.0.1.2")
 
-    browser = availability(own.parent.parent, built_for, selenium_manager=False)
+    browser = machine.find_browser(built_for=built_for)
 
     assert (browser.program, browser.origin) == (own, Origin.PINNED_DRIVER)
     assert browser.to_install.startswith("chromedriver 153.")

@@ -1,6 +1,12 @@
+"""The installation of a package: once, completely or not at all.
+
+A script installs the package: no service can be told to install anything but its pinned programs.
+"""
+
 import asyncio
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,7 +36,12 @@ def package(cache: Path, tmp_path: Path) -> Callable[[Path], Package]:
     wanted = tmp_path / "wanted.json"
     wanted.write_text("{}")
     return lambda command: Package(
-        "Thing 1.0", cache / "thing-1.0", Path("proof.json"), [command], [wanted]
+        "Thing 1.0",
+        cache / "thing-1.0",
+        Path("proof.json"),
+        [command],
+        [wanted],
+        by_hand="get a thing",
     )
 
 
@@ -138,6 +149,15 @@ def test_incomplete_installations_are_replaced(
             "npm error code ECONNREFUSED",
             "check the network, the proxy and the registry",
         ),
+        (
+            "headless_shell: error while loading shared libraries: libglib-2.0.so.0: cannot open",
+            "get a thing: this system lacks what the program needs",
+        ),
+        (
+            "/lib/libc.so.6: version `GLIBC_2.38' not found",
+            "get a thing: this system lacks what the program needs",
+        ),
+        ("No module named pip", "get a thing yourself: this Python has no pip"),
     ],
 )
 def test_a_failure_names_its_cause_and_its_fix(
@@ -147,12 +167,11 @@ def test_a_failure_names_its_cause_and_its_fix(
     package: Callable[[Path], Package],
     script: Script,
 ) -> None:
+    failing = script("install", f"#!/bin/sh\necho {shlex.quote(line)} >&2\nexit 1\n")
+
     with pytest.raises(ConfigError) as failure:
-        asyncio.run(
-            installer.ensure(
-                package(script("install", f'#!/bin/sh\necho "{line}" >&2\nexit 1\n'))
-            )
-        )
+        asyncio.run(installer.ensure(package(failing)))
+
     assert line in str(failure.value)
     assert f"Fix: {fix}" in str(failure.value)
 
