@@ -30,6 +30,7 @@ PROGRAMS: Final = (
     "service/test_programs.py",
     "service/test_controllers.py",
     "service/devices/test_browsers_installed.py",
+    "service/runners/test_appium_launcher.py",
     "service/devices/test_chromium.py",
     "plugin/test_local_app.py",
     "plugin/test_local_reasons.py",

@@ -13,7 +13,6 @@ from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.console import Line
 from pytest_device.service.runners.base import (
     GONE,
-    Boot,
     Booting,
     Failed,
     Record,
@@ -131,20 +130,18 @@ class FakeBrowserDevice(FakeDevice, Chromium):
 class FakeRunner:
     """The programs of sessions, in the state that the test sets.
 
-    Each session gets ``device`` and starts in the state ``boot``; later states are set on its record, or by ``boot``,
-    ``fail`` and ``lose_device``.
+    Each session gets ``device``, and is booting unless devices are ``ready`` at once. Later states are set on its record,
+    or by ``boot`` and ``fail``.
     """
 
-    def __init__(
-        self, device: Device | None = None, *, boot: Boot | None = None
-    ) -> None:
+    def __init__(self, device: Device | None = None, *, ready: bool = False) -> None:
         self.device = device
         self.records: dict[str, Record] = {}
-        self._boot = boot
+        self._ready = ready
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         record = Record(session_id, request, device=self.device)
-        record.boot = self._boot or Booting()
+        record.boot = Running({}) if self._ready else Booting()
         self.records[session_id] = record
 
     def record(self, session_id: str) -> Record:

@@ -21,7 +21,7 @@ from pytest_device.service.devices import browsers
 from pytest_device.service.keys import Keys
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import Toolbox
-from pytest_device.service.runners.base import LogEntry, Record, Running
+from pytest_device.service.runners.base import LogEntry, Record
 from pytest_device.service.server import serve_requests
 from pytest_device.service.web import listen
 from pytest_device.spec import SessionType
@@ -49,7 +49,7 @@ class ServedSession:
         **options: Any,
     ) -> None:
         self.device = device or FakeDevice()
-        self.runner = FakeRunner(self.device, boot=Running({}) if ready else None)
+        self.runner = FakeRunner(self.device, ready=ready)
         self._keys = Keys(base_url)
         clock = clock or FakeClock(NOW)
         self.service = InProcessService(

@@ -22,7 +22,6 @@ from pytest_device.service.keys import Keys
 from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.program import Program
 from pytest_device.service.replies import RefusalError
-from pytest_device.service.runners.base import Running
 from pytest_device.service.runners.controller import Controller
 from tests.fakes.devices import FakeBrowserDevice, FakeDevice, FakeRunner
 from tests.fakes.http_server import Handler, running
@@ -118,7 +117,7 @@ class GatewayHarness:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
         self.device = device
-        self.runner = FakeRunner(device, boot=Running({}))
+        self.runner = FakeRunner(device, ready=True)
         self.runner.start(ID, {})
         program = Program(
             "agent-device", cast("Any", None), OutputTail(), cast("Any", None)

@@ -1,4 +1,7 @@
-"""The device behind Appium's fake driver."""
+"""The device behind Appium's fake driver.
+
+It is asked itself: pages and controllers offer no command that it would have to refuse.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -16,7 +16,6 @@ from starlette.applications import Starlette
 
 from pytest_device.service.keys import Keys
 from pytest_device.service.push_routes import route
-from pytest_device.service.runners.base import Running
 from tests.fakes.devices import FakeRunner
 from tests.service.devices.phone import BootedDevice
 
@@ -44,7 +43,7 @@ class Sender:
 
     def __init__(self, phone: BootedDevice, endpoint: str) -> None:
         self.endpoint = endpoint
-        runner = FakeRunner(phone.device, boot=Running({}))
+        runner = FakeRunner(phone.device, ready=True)
         runner.start(SESSION_ID, {})
         self._phone, self._keys = phone, Keys(ORIGIN)
         self._app = Starlette(routes=[route(runner, self._keys)])

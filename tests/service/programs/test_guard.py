@@ -1,3 +1,9 @@
+"""The guard, which outlives a service that is killed.
+
+A guard is used here by small programs: a service would add seconds to each crash. The end of a whole service is tested
+in ``test_controllers`` and ``test_programs``.
+"""
+
 import asyncio
 import os
 import re

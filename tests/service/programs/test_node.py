@@ -1,3 +1,8 @@
+"""Which Node.js a program can use.
+
+Versions are compared by a pure function, and a Node.js is a script here: real ones have one version only.
+"""
+
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

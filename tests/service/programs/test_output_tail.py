@@ -1,3 +1,5 @@
+"""The last lines of a program's output, a plain object: programs print neither a byte at a time nor megabytes at will."""
+
 import pytest
 
 from pytest_device.service.programs.output_tail import (

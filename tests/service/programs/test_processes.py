@@ -1,3 +1,8 @@
+"""The processes of a directory: found whatever they do to their environment and parents, and stopped.
+
+Shells build trees here that no program of a session is known to build, and that one of tomorrow may.
+"""
+
 import asyncio
 import itertools
 import os

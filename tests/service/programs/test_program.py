@@ -1,4 +1,7 @@
-"""Short commands for their output."""
+"""Short commands for their output.
+
+They are cancelled at each step of their start, which nothing outside can hit.
+"""
 
 import asyncio
 import os

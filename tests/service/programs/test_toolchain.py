@@ -1,3 +1,8 @@
+"""The pinned programs: as listed in this package, and as installed by the real npm and pip.
+
+``prepare`` is called with the Node.js to use, which a service finds by itself, and without a registry.
+"""
+
 import asyncio
 import json
 import os

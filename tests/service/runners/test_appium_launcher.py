@@ -1,3 +1,8 @@
+"""The start of an Appium server.
+
+A launcher gets the program to start: a service installs the real Appium, which neither fails nor hangs at will.
+"""
+
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Sequence
@@ -197,13 +202,26 @@ def fresh(harness: LauncherHarness, tmp_path: Path) -> LauncherHarness:
     return replace(harness, toolchain=replace(harness.toolchain, project=project))
 
 
-def test_sessions_share_compiled_modules_and_add_none_of_their_own(
+DRIVER = "pytest-device@0.1.0 (automationName 'UiAutomator2')"
+"""How Appium lists the driver of the local browser."""
+
+
+def output_of_browser_session(harness: LauncherHarness) -> str:
+    async def scenario() -> str:
+        device = LocalBrowser(Platform.ANDROID)
+        async with harness.running(APPIUM, device) as server:
+            return server.program.output.text
+
+    return asyncio.run(scenario())
+
+
+def test_sessions_share_the_driver_of_the_local_browser_and_compiled_modules(
     fresh: LauncherHarness, tmp_path: Path
 ) -> None:
     compiled = list[int]()
     for name in ("one", "two"):
         session = replace(fresh, directory=tmp_path / name)
-        session.run(APPIUM, LocalBrowser(Platform.ANDROID))
+        assert DRIVER in output_of_browser_session(session)
         files = fresh.toolchain.project.glob("compile-cache/**/*")
         compiled.append(sum(file.is_file() for file in files))
 
@@ -211,20 +229,11 @@ def test_sessions_share_compiled_modules_and_add_none_of_their_own(
     assert compiled[1] == compiled[0]
 
 
-@pytest.mark.parametrize("is_writable", [True, False], ids=["writable", "read-only"])
-def test_appium_finds_the_driver_of_the_local_browser(
-    fresh: LauncherHarness, *, is_writable: bool
-) -> None:
-    if not is_writable:  # not by permissions: root ignores them
-        (fresh.toolchain.project / "drivers").touch()
+def test_installed_programs_may_be_read_only(fresh: LauncherHarness) -> None:
+    # Not by permissions: root ignores them.
+    (fresh.toolchain.project / "drivers").touch()
 
-    async def scenario() -> str:
-        async with fresh.running(APPIUM, LocalBrowser(Platform.ANDROID)) as server:
-            return server.program.output.text
-
-    assert "pytest-device@0.1.0 (automationName 'UiAutomator2')" in asyncio.run(
-        scenario()
-    )
+    assert DRIVER in output_of_browser_session(fresh)
 
 
 def test_an_incomplete_request_does_not_delay_the_end(

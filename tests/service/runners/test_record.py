@@ -1,3 +1,5 @@
+"""The use of a controller, as its session's record counts it; ``test_gateway`` shows which requests count."""
+
 import itertools
 
 import pytest

@@ -1,3 +1,5 @@
+"""The environment of programs, by pure functions; ``test_programs`` shows that a session's programs get it."""
+
 import pytest
 
 from pytest_device.programs import for_installers, passed_on

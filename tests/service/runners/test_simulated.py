@@ -1,4 +1,7 @@
-"""The controllers of simulated sessions: alive, and able to do nothing else."""
+"""The controllers of simulated sessions: alive, and able to do nothing else.
+
+What no service is configured with, such as a boot time for each platform, is asked of the runner: benchmarks use it.
+"""
 
 import pytest
 
