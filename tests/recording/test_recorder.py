@@ -9,6 +9,7 @@ from zipfile import ZipFile
 import httpx
 import pytest
 from selenium.common.exceptions import TimeoutException
+from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device.redact import Redactor
@@ -140,12 +141,14 @@ def test_a_timeout_is_the_error_of_the_wait_that_polled_last(
     recorder.follow(recording)
 
     def wait_for(device: Device, *, is_there: bool) -> None:
-        def condition(_driver: object) -> bool:
+        def condition(_driver: WebDriver) -> bool:
             clock.now += 1
             DeviceRecorder(recorder, device).record(TAP, "/tap", dict[str, str])
             return is_there
 
-        WebDriverWait(object(), 0, poll_frequency=0.001).until(condition)
+        # The condition uses no driver.
+        driver: Any = None
+        WebDriverWait(driver, 0, poll_frequency=0.001).until(condition)
 
     def pair() -> None:
         with recorder.step("pair"):
