@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.availability import DevicePreference
-from pytest_device.service.devices.kinds import Devices, Machine, availability
+from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.kinds import Devices, Machine, all_available
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.isolation import Isolation
 from pytest_device.spec import Platform, SessionType
@@ -128,7 +128,7 @@ class FakeMachine:
             preference=DevicePreference(**preference),
         )
         return asyncio.run(
-            availability(Platform(platform), SessionType(session_type), machine)
+            all_available(Platform(platform), SessionType(session_type), machine)
         )
 
     def find_browser(
@@ -151,7 +151,7 @@ class FakeMachine:
             **more,
         )
         devices = asyncio.run(
-            availability(Platform.ANDROID, SessionType(session_type), machine)
+            all_available(Platform.ANDROID, SessionType(session_type), machine)
         )
         [browser] = [found for found in devices if found.kind == "chromium"]
         return browser

@@ -324,7 +324,7 @@ def test_appium_needs_chromedriver_and_a_browser(
     for name in programs:
         machine.install(name)
 
-    found = machine.find("ios", session_type)[1]
+    availability = machine.find("ios", session_type)[1]
 
     assert (availability.kind, availability.missing) == ("chromium", missing)
 

@@ -114,7 +114,7 @@ def test_only_the_named_avd_is_used_if_it_is_running(machine: FakeMachine) -> No
         }
     )
 
-    (found,) = machine.find("android", real_only=True, avd="Phone_34")
+    (availability,) = machine.find("android", real_only=True, avd="Phone_34")
 
     assert [device.udid for device in availability.devices] == ["emulator-5554"]
     assert not availability.to_start
@@ -133,7 +133,7 @@ def test_a_missing_avd_is_reported(
     if installed:
         machine.install_emulator(*installed.split())
 
-    found = machine.find("android", avd="Phone_34")[0]
+    availability = machine.find("android", avd="Phone_34")[0]
 
     assert (availability.missing, availability.devices) == (missing, ())
     assert availability.fix
@@ -255,7 +255,7 @@ def test_the_named_simulator_is_found_booted_or_not(
 ) -> None:
     machine.xcrun.answers({"simctl list devices available -j": simctl(**states)})
 
-    found = machine.find("ios", simulator=name)[0]
+    availability = machine.find("ios", simulator=name)[0]
 
     assert (
         [device.udid for device in availability.devices],
@@ -271,7 +271,7 @@ def test_a_missing_simulator_is_reported(machine: FakeMachine) -> None:
         {"simctl list devices available -j": simctl(old="Booted", new="Booted")}
     )
 
-    found = machine.find("ios", simulator="iPhone 99")[0]
+    availability = machine.find("ios", simulator="iPhone 99")[0]
 
     assert (
         availability.missing
@@ -366,9 +366,9 @@ def test_a_driver_for_another_appium_version_is_refused_by_name(
         {"version": "2.45.1", "peerDependencies": {"appium": appium} if appium else {}},
     )
 
-    found = machine.find("android", "appium", real_only=True)[0]
+    availability = machine.find("android", "appium", real_only=True)[0]
 
-    assert found.missing.startswith(missing.format(home=appium_home))
-    assert bool(found.missing) == bool(missing)
+    assert availability.missing.startswith(missing.format(home=appium_home))
+    assert bool(availability.missing) == bool(missing)
     if missing:
         assert availability.fix == "appium driver update uiautomator2 --unsafe"

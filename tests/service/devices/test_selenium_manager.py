@@ -8,8 +8,8 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.service.devices import browsers
+from pytest_device.service.devices.availability import Availability, Origin
 from pytest_device.service.devices.browsers import BUILT_FOR
-from pytest_device.service.devices.found import Found, Origin
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import SessionType
@@ -35,14 +35,14 @@ def machine(tmp_path: Path) -> FakeMachine:
     return FakeMachine(tmp_path)
 
 
-Install = Callable[[str], Found]
+Install = Callable[[str], Availability]
 
 
 @pytest.fixture
 def install(machine: FakeMachine, guard: Guard) -> Install:
     """Install what Selenium Manager has to, from a mirror; return the browser with it."""
 
-    def install(url: str) -> Found:
+    def install(url: str) -> Availability:
         environ = {
             "PATH": SYSTEM_PATH,
             "SE_BROWSER_MIRROR_URL": url,
@@ -59,7 +59,7 @@ def install(machine: FakeMachine, guard: Guard) -> Install:
     return install
 
 
-def managed(machine: FakeMachine, built_for: str = BUILT_FOR) -> Found:
+def managed(machine: FakeMachine, built_for: str = BUILT_FOR) -> Availability:
     return machine.find_browser(built_for=built_for, selenium_manager=True)
 
 

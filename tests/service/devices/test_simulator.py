@@ -14,7 +14,6 @@ import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
-from pytest_device.service.devices.availability import Availability
 from pytest_device.service.devices.base import AppState, Device
 from tests.fakes.machine import FakeMachine
 from tests.service.devices.program_device import ProgramDevice, lent
