@@ -28,6 +28,7 @@ from pytest_device.scheduling.estimates import (
 from pytest_device.scheduling.sharding import split
 from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.settings import as_given, resolve
+from pytest_device.spelling import closest, in_camel_case
 from pytest_device.testing import FaultyService, faulty_service
 from pytest_device.trace.recorder import level_of, masked_typed
 from pytest_device.trace.tree import without_typed_secrets
@@ -72,6 +73,7 @@ FUNCTIONS = (
     weighed,
     without_typed_secrets,
 )
+FUNCTIONS = (as_given, closest, in_camel_case, is_secret_name, resolve)
 """Functions of this package's own modules whose examples say more than their sentences."""
 EXAMPLES = [
     pytest.param(example, id=example.name)

@@ -10,7 +10,8 @@ from typing import Any, Final, get_args
 import pytest
 
 from pytest_device import notifications
-from pytest_device.notifications.content import InterruptionLevel, camel
+from pytest_device.notifications.content import InterruptionLevel
+from pytest_device.spelling import in_camel_case
 from tests.docs_pages import DOCS
 
 pytestmark = pytest.mark.newer_pythons
@@ -37,7 +38,9 @@ def test_each_documented_name_has_a_row_and_a_counterpart(name: str) -> None:
 def test_each_documented_type_is_frozen_and_has_its_fields(name: str) -> None:
     kind: Any = getattr(notifications, name)
 
-    assert {camel(one.name) for one in fields(kind)} == set(FIELDS[name].split())
+    assert {in_camel_case(field.name) for field in fields(kind)} == set(
+        FIELDS[name].split()
+    )
     assert kind.__dataclass_params__.frozen
 
 

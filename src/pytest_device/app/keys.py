@@ -1,6 +1,5 @@
 """Table of the app config keys, derived from the section types, and typed parsing of a configuration."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType, NoneType, UnionType
@@ -21,6 +20,7 @@ from typing import (
 from pytest_device.app.document import Json, Object, at, object_at
 from pytest_device.app.sections import NEWEST_SDK, OLDEST_SDK, AppConfig, Key, Section
 from pytest_device.errors import ProjectError
+from pytest_device.spelling import in_camel_case
 
 _KINDS: Final[Mapping[object, str]] = {
     str: "string",
@@ -83,7 +83,7 @@ def _field(attribute: str, hint: Any, default: Any) -> _Field:
         default_value = default
     key = replace(
         rules,
-        name=rules.name or _in_camel_case(attribute),
+        name=rules.name or in_camel_case(attribute),
         kinds=_kinds(members),
         items=_kinds(elements),
         values=tuple(values),
@@ -95,10 +95,6 @@ def _field(attribute: str, hint: Any, default: Any) -> _Field:
 
 def _is_section(member: Any) -> bool:
     return isinstance(member, type) and issubclass(member, Section)
-
-
-def _in_camel_case(name: str) -> str:
-    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
 
 
 def _kinds(members: list[Any]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from typing import (
 
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.triggers import Platform, Trigger, parse_trigger
+from pytest_device.spelling import in_camel_case
 
 __tracebackhide__ = hides_frames
 
@@ -168,7 +169,7 @@ class NotificationContent:
         """Return the names of the fields by their documented names."""
         names = [field.name for field in fields(cls) if field.name != "others"]
 
-        return {_SPELLINGS.get(name, camel(name)): name for name in names}
+        return {_SPELLINGS.get(name, in_camel_case(name)): name for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,13 +364,6 @@ def _check_spelling(content: Mapping[str, Any], documented: Collection[str]) -> 
             raise ConfigError(
                 f"content has an unknown name {name!r}: did you mean {close_names[0]!r}?"
             )
-
-
-def camel(name: str) -> str:
-    """Convert a name from snake case to camel case."""
-    first_word, *words = name.split("_")
-
-    return first_word + "".join(word.title() for word in words)
 
 
 def mapping(name: str, value: object) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, Final, Self, cast
 
 from pytest_device.errors import hides_frames
+from pytest_device.spelling import in_camel_case
 from pytest_device.updates.model import LaunchModel
 from pytest_device.updates.values import Mode, UpdateError, moment_of
 
@@ -47,7 +48,7 @@ class _Snapshot:
             )
 
         attributes = {
-            _in_camel_case(field.name): field.name
+            in_camel_case(field.name): field.name
             for field in fields(cls)
             if field.name != "extra"
         }
@@ -204,12 +205,6 @@ def differences(expected: Constants, observed: Constants) -> list[str]:
             texts.append(f"{name}: {observed_value!r}, expected {expected_value!r}")
 
     return texts
-
-
-def _in_camel_case(name: str) -> str:
-    first_word, *words = name.split("_")
-
-    return first_word + "".join(word.capitalize() for word in words)
 
 
 def _checked(name: str, attribute: str, value: object) -> object:
