@@ -76,7 +76,7 @@ def started(
     policy: DriverPolicy,
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Start a driver on each session of a test; quit them at the end, except for those that are kept."""
-    taken = sessions_of(item)
+    sessions = sessions_of(item)
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
@@ -84,11 +84,11 @@ def started(
         check_policy(policy, "device_driver_policy", DriverPolicy)
         starts = item.stash.setdefault(STARTS, {})
 
-        for session in taken.values():
+        for session in sessions.values():
             check_type(session.session, "an Appium driver", SessionType.APPIUM)
 
-        for name, session in taken.items():
-            own_options = _options_of(name, taken, options)
+        for name, session in sessions.items():
+            own_options = _options_of(name, sessions, options)
             request = session.requirement.request
             complete = _with_app(
                 item, own_options, request, session.session.application_archive_url
@@ -204,6 +204,7 @@ def _options_of(
     """Return the options of one device: its own if the options are a mapping by device name."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])
+
     return options
 
 
@@ -224,4 +225,6 @@ def _with_app(
     added = installed_app(item.config, capabilities_of(options), request.platform)
     if isinstance(options, Mapping):
         return {**options, **added}
+
+    # A copy: the suite's fixture may return the same object for all tests.
     return deepcopy(options).load_capabilities(added)

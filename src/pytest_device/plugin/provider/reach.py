@@ -62,9 +62,9 @@ def is_remote(settings: Settings) -> bool:
     """Return whether the run's devices are on other machines: their service is, or a tunnel leads to this one."""
     if settings.local or not settings.url:
         return False
-    return bool(settings.tunnel) or not is_loopback(
-        urlsplit(settings.url).hostname or ""
-    )
+
+    host = urlsplit(settings.url).hostname or ""
+    return bool(settings.tunnel) or not is_loopback(host)
 
 
 def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
@@ -169,6 +169,7 @@ def services_of(item: pytest.Item, settings: Settings) -> list[str]:
     names: Collection[str] = getattr(item, "fixturenames", ())
     if FIXTURE in names and settings.identity_issuer is None:
         names = {*names, "device_identity_provider"}
+
     return [name for name in SETTINGS_OF if name in names]
 
 
@@ -316,7 +317,10 @@ def forwarded(
     """
     ports = list(config.stash.setdefault(_OPEN, {}).values()) if settings.local else ()
     # Without a service of the run, no device is looked up: that may take a request to the local service.
-    serials = filter(None, map(_serial, sessions)) if ports else ()
+    serials: list[str] = []
+    if ports:
+        serials = [serial for session in sessions if (serial := _serial(session))]
+
     with ExitStack() as undo:
         for serial in serials:
             for port in ports:
@@ -348,13 +352,14 @@ def _remove(serial: str, port: int) -> None:
         _adb(serial, "reverse", "--remove", f"tcp:{port}")
 
 
-def _adb(serial: str, *words: str) -> None:
+def _adb(serial: str, *arguments: str) -> None:
+    """Run a command of adb for a device. Raises ConfigError with what it printed."""
     home = os.environ.get("ANDROID_HOME") or os.environ.get("ANDROID_SDK_ROOT")
-    path = [
-        os.environ.get("PATH", ""),
-        str(Path(home, "platform-tools")) if home else "",
-    ]
-    program = shutil.which("adb", path=os.pathsep.join(filter(None, path)))
+    tools = str(Path(home, "platform-tools")) if home else ""
+
+    # Without empty entries, which stand for the working directory.
+    path = filter(None, [os.environ.get("PATH", ""), tools])
+    program = shutil.which("adb", path=os.pathsep.join(path))
     if program is None:
         raise ConfigError(
             "adb is not on PATH: the device can't reach the services of the run"
@@ -362,7 +367,7 @@ def _adb(serial: str, *words: str) -> None:
 
     try:
         subprocess.run(  # noqa: S603  # the Android SDK's
-            [program, "-s", serial, *words],
+            [program, "-s", serial, *arguments],
             check=True,
             capture_output=True,
             text=True,
@@ -370,7 +375,7 @@ def _adb(serial: str, *words: str) -> None:
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", "") or error
+        reason = getattr(error, "stderr", "") or error
         raise ConfigError(
-            f"adb -s {serial} {' '.join(words)} failed: {said}".strip()
+            f"adb -s {serial} {' '.join(arguments)} failed: {reason}".strip()
         ) from None

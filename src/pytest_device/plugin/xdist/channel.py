@@ -112,6 +112,7 @@ class WorkerChannel:
         """
         if self._collected is None:
             return None
+
         return TestPlan.from_wire(self._collected.plan)
 
     def send(self, message: messages.FromCoordinator) -> None:

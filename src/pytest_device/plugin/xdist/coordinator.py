@@ -106,6 +106,7 @@ class Coordinator:
         return self._host
 
     def _connect(self, node: Worker, settings: "Settings") -> None:
+        """Give the worker the run's name and local service; begin the ledger and the sweep with the first worker."""
         from pytest_device.sessions.runs import new_run
 
         if settings.local and not _is_here(node):
@@ -124,7 +125,7 @@ class Coordinator:
             and will_run(self._config)
             and not any(settings.service_problems())
         ):
-            self._housekeeping = self._kept(settings)
+            self._housekeeping = self._new_housekeeping(settings)
             if self._housekeeping.run:
                 # Another run may have the first name.
                 self._run_name = self._housekeeping.run.name
@@ -145,19 +146,16 @@ class Coordinator:
             "log_path": str(self._service.log_path),
         }
 
-    def _kept(self, settings: "Settings") -> "Housekeeping":
+    def _new_housekeeping(self, settings: "Settings") -> "Housekeeping":
         from pytest_device.plugin.provider.backend import Housekeeping
         from pytest_device.sessions.network import endpoint_at
 
-        url = str(settings.url)
-        token = settings.token
         if self._service is not None:
-            url = self._service.url
-            token = self._service.token
+            service = endpoint_at(self._service.url, self._service.token)
         else:
-            redactor_of(self._config)
+            service = endpoint_at(str(settings.url), settings.token)
+            redactor_of(self._config)  # from now on, masks the reports of all workers
 
-        service = endpoint_at(url, token)
         return Housekeeping(settings, service, self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
@@ -247,6 +245,7 @@ class Coordinator:
         """Collect the worker's usage errors, and events that its reports did not carry."""
         if node in self._channels:  # it may have ended before it was set up
             self._channels[node].lost()
+
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
