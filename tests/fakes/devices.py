@@ -4,6 +4,7 @@ import struct
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ControllerError
@@ -11,6 +12,8 @@ from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Device, Orientation, Tools
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.console import Line
+from pytest_device.service.programs.output_tail import OutputTail
+from pytest_device.service.programs.program import Program
 from pytest_device.service.runners.base import (
     GONE,
     Booting,
@@ -18,6 +21,7 @@ from pytest_device.service.runners.base import (
     Record,
     Running,
 )
+from pytest_device.service.runners.controller import Controller
 from pytest_device.spec import Platform
 
 WIDTH, HEIGHT = 195, 422
@@ -150,6 +154,12 @@ class FakeRunner:
     def boot(self, session_id: str, remote_config: Mapping[str, Any]) -> None:
         """Let a session's device and controller become ready."""
         self.records[session_id].boot = Running(remote_config)
+
+    def control(self, session_id: str, title: str, socket: Path, token: str) -> None:
+        """Let a session have a controller that listens on a socket, and no process."""
+        no_process: Any = None
+        program = Program(title, no_process, OutputTail(), no_process)
+        self.records[session_id].controller = Controller(program, {}, socket, token)
 
     def fail(self, session_id: str, reason: str, *, at: float | None = None) -> None:
         """Let a session's device or controller fail."""

@@ -13,7 +13,7 @@ from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.faults import Faults, FaultyRunner
 from pytest_device.service.runners.base import Runner
-from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.service.runners.simulated import BootSeconds, SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.spec import SESSIONS_PATH
@@ -70,7 +70,7 @@ class InProcessService:
         clock: Callable[[], float] | None = None,
         now: float = NOW,
         runner: Runner | None = None,
-        boot_seconds: float = BOOT_SECONDS,
+        boot_seconds: float | BootSeconds = BOOT_SECONDS,
         accounts: Sequence[Account] = ACCOUNTS,
         base_url: str = BASE_URL,
         any_host: bool = False,

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +15,7 @@ from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.kinds import Devices, Machine, all_available
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.isolation import Isolation
+from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import Platform, SessionType
 from tests.fakes.programs import FakeProgram
 
@@ -165,21 +166,15 @@ class FakeMachine:
         **preference: Any,
     ) -> AsyncGenerator["LocalDevices"]:
         """Provide the devices of a service on this machine, for the user's preferences; stop them with the block."""
-        guard = Guard(environ=self.environ, log=self.reported.append)
-        devices = Devices(
-            environ=self.environ,
-            home=self.directory,
-            guard=guard,
-            log=self.reported.append,
+        async with devices_of(
+            self.environ,
+            self.directory,
+            self.reported.append,
             preference=DevicePreference(**preference),
             isolation=isolation or Isolation(),
             handover_seconds=handover_seconds,
-        )
-        try:
+        ) as devices:
             yield LocalDevices(devices, self)
-        finally:
-            await devices.close()
-            await asyncio.to_thread(guard.close)
 
     def refusal(
         self, *, isolation: Isolation | None = None, **request: str
@@ -217,6 +212,31 @@ class LocalDevices:
         lending = self.devices.borrowed(_request(**request), self.machine.directory)
         async with lending as device:
             yield device
+
+
+@asynccontextmanager
+async def devices_of(
+    environ: Mapping[str, str],
+    home: Path,
+    log: Callable[[str], None],
+    *,
+    cache: Path | None = None,
+    **more: Any,
+) -> AsyncGenerator[Devices]:
+    """Provide the devices of a service on any machine; stop them with the block.
+
+    A missing browser is installed in ``cache``; without one, none is. ``more`` are further arguments of ``Devices``.
+    """
+    guard = Guard(environ=environ, log=log)
+    toolbox = Toolbox(guard, environ, cache) if cache else None
+    devices = Devices(
+        environ=environ, home=home, guard=guard, log=log, toolbox=toolbox, **more
+    )
+    try:
+        yield devices
+    finally:
+        await devices.close()
+        await asyncio.to_thread(guard.close)
 
 
 def _request(**request: str) -> dict[str, Any]:

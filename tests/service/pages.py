@@ -15,19 +15,17 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service as Chromedriver
 
+from pytest_device.errors import ConfigError
 from pytest_device.programs import cache_directory
 from pytest_device.service import device_routes, preview
-from pytest_device.service.devices import browsers
 from pytest_device.service.keys import Keys
-from pytest_device.service.programs.guard import Guard
-from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.service.runners.base import LogEntry, Record
 from pytest_device.service.server import serve_requests
 from pytest_device.service.web import listen
-from pytest_device.spec import SessionType
 from tests.fakes.clock import FakeClock
 from tests.fakes.devices import FakeDevice, FakeRunner
 from tests.fakes.local_service import BASE_URL, NOW, InProcessService
+from tests.fakes.machine import devices_of
 
 PATIENCE_SECONDS: Final = 60.0
 
@@ -171,21 +169,15 @@ def browser_programs() -> tuple[Path, Path]:
 
 
 async def _programs() -> tuple[Path, Path]:
-    guard = Guard(environ=os.environ, log=print)
-    toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
-    found = await browsers.find(
-        os.environ,
-        SessionType.APPIUM,
-        cache_dir=toolbox.cache_dir,
-        built_for=browsers.hardware(),
-    )
-    if found.missing or not (found.program and found.chromedriver):
-        pytest.skip(f"{found.missing}: {found.fix}")
+    request = {"platform": "android", "type": "appium", "deviceIdentifier": "chromium"}
+    cache = cache_directory(os.environ, Path.home())
     try:
-        if found.to_install:
-            await browsers.Pinned(toolbox.cache_dir).install(
-                toolbox, SessionType.APPIUM, print
-            )
-    finally:
-        guard.close()
+        async with devices_of(os.environ, Path.home(), print, cache=cache) as devices:
+            found = await devices.choose(request, print)
+            found = await devices.install(found, request, print)
+    except ConfigError as error:
+        pytest.skip(str(error))
+
+    assert found.program
+    assert found.chromedriver
     return found.program, found.chromedriver

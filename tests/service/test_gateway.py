@@ -16,13 +16,9 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 
 from pytest_device.service import gateway
-from pytest_device.service.devices.base import Tools
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
-from pytest_device.service.programs.output_tail import OutputTail
-from pytest_device.service.programs.program import Program
 from pytest_device.service.replies import RefusalError
-from pytest_device.service.runners.controller import Controller
 from tests.fakes.devices import FakeBrowserDevice, FakeDevice, FakeRunner
 from tests.fakes.http_server import Handler, running
 from tests.service.programs.alive import eventually
@@ -119,11 +115,8 @@ class GatewayHarness:
         self.device = device
         self.runner = FakeRunner(device, ready=True)
         self.runner.start(ID, {})
-        program = Program(
-            "agent-device", cast("Any", None), OutputTail(), cast("Any", None)
-        )
         self.programs = self.runner.record(ID)
-        self.programs.controller = Controller(program, {}, listener, TOKEN)
+        self.runner.control(ID, "agent-device", listener, TOKEN)
 
     def ask(
         self, method: str, path: str = "", url: str | None = None, **more: Any
@@ -482,7 +475,7 @@ def test_an_invalid_request_is_left_to_the_daemon(
 
 
 def test_for_a_real_phone_nothing_is_translated(listener: Path) -> None:
-    harness = GatewayHarness(listener, FakeBrowserDevice(tools=Tools({})))
+    harness = GatewayHarness(listener, FakeDevice())
 
     got = harness.rpc("open", "com.example.notes", platform="ios")
 

@@ -84,6 +84,25 @@ def test_a_service_that_is_ready_answers_at_its_url(service: ServiceProcess) -> 
     assert data(service.create())["url"].startswith(f"{service.url}/sessions/")
 
 
+@pytest.mark.parametrize(
+    ("session_type", "field", "check"),
+    [
+        ("agent-device", "agentDeviceRemoteSessionUrl", "health"),
+        ("argent", "toolsUrl", "tools"),
+        ("appium", "appiumUrl", "status"),
+    ],
+)
+def test_the_controllers_of_simulated_sessions_are_at_the_services_own_address(
+    service: ServiceProcess, session_type: str, field: str, check: str
+) -> None:
+    session_id = data(service.create(type=session_type))["id"]
+
+    address = data(service.get(session_id))["remoteConfig"][field]
+
+    assert address.startswith(f"{service.url}/")
+    assert service.http.get(f"{address}/{check}").status_code == 200
+
+
 def test_ready_reports_the_project(settings: dict[str, object]) -> None:
     with started(json.dumps(settings)) as process:
         event = next_event(process)

@@ -18,10 +18,8 @@ from pytest_device.programs import cache_directory
 from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.devices.chromium import Chromium
-from pytest_device.service.devices.kinds import Devices
-from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.processes import find_processes, remove
-from pytest_device.service.programs.toolchain import Toolbox
+from tests.fakes.machine import devices_of
 
 APP: Final = Path(__file__).parent / "app"
 LIMIT_SECONDS: Final = 20
@@ -150,17 +148,14 @@ def booted(
     directory: Path, log: Callable[[str], None] = print, **request: Any
 ) -> Generator[BootedDevice]:
     """Boot a phone with its files in a directory; remove them and end its processes with the block."""
-    guard = Guard(environ=os.environ, log=print)
-    toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
-    devices = Devices(
-        environ=dict(os.environ),
-        home=directory / "user",
-        guard=guard,
-        log=log,
-        toolbox=toolbox,
+    devices = devices_of(
+        dict(os.environ),
+        directory / "user",
+        log,
+        cache=cache_directory(os.environ, Path.home()),
     )
     with asyncio.Runner() as runner:
-        lent = devices.borrowed(
+        lent = runner.run(devices.__aenter__()).borrowed(
             {"platform": "android", "type": "appium"} | request, directory
         )
         try:
@@ -170,4 +165,4 @@ def booted(
         finally:
             runner.run(lent.__aexit__(None, None, None))
             remove([directory])
-            guard.close()
+            runner.run(devices.__aexit__(None, None, None))

@@ -4,58 +4,74 @@ It is asked itself: pages and controllers offer no command that it would have to
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
-from pytest_device.service.devices.base import Device
-from pytest_device.service.devices.fake import Fake
-from pytest_device.spec import Platform
+from pytest_device.service.devices.base import Device, Tools
+from tests.fakes.machine import FakeMachine
+
+_Result = TypeVar("_Result")
+Use = Callable[[Device], Awaitable[_Result]]
 
 
-def test_appium_gets_the_capabilities_of_its_fake_driver() -> None:
-    tools = Fake(Platform.IOS, "iPhone 16").tools
+def lent(directory: Path, use: Use[_Result]) -> _Result:
+    """Use the device of a session that requests it, on a machine without others."""
 
-    app = tools.capabilities["appium:app"]
-    assert tools.capabilities == {
+    async def scenario() -> _Result:
+        async with (
+            FakeMachine(directory).devices() as devices,
+            devices.lent(type="appium", deviceIdentifier="fake") as device,
+        ):
+            return await use(device)
+
+    return asyncio.run(scenario())
+
+
+def test_appium_gets_the_capabilities_of_its_fake_driver(tmp_path: Path) -> None:
+    async def tools(device: Device) -> Tools:
+        return device.tools
+
+    seen = lent(tmp_path, tools)
+
+    app = seen.capabilities["appium:app"]
+    assert seen.capabilities == {
         "platformName": "Fake",
         "appium:automationName": "Fake",
-        "appium:deviceName": "iPhone 16",
+        "appium:deviceName": "fake",
         "appium:app": app,
     }
     assert Path(str(app)).is_file()
-    assert tools.appium_home is None
+    assert seen.appium_home is None
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "use",
     [
-        lambda fake: fake.install(App(url="https://example.com")),
-        lambda fake: fake.launch("app", ["--x"]),
-        lambda fake: fake.open_url("notes://item"),
-        lambda fake: fake.terminate("app"),
-        lambda fake: fake.remove("app"),
-        lambda fake: fake.clear(),
-        lambda fake: fake.apps(),
-        lambda fake: fake.screenshot(),
-        lambda fake: fake.tap(0.5, 0.5),
-        lambda fake: fake.orientation(),
-        lambda fake: fake.rotate("LANDSCAPE"),
+        lambda device: device.install(App(url="https://example.com")),
+        lambda device: device.launch("app", ["--x"]),
+        lambda device: device.open_url("notes://item"),
+        lambda device: device.terminate("app"),
+        lambda device: device.remove("app"),
+        lambda device: device.clear(),
+        lambda device: device.apps(),
+        lambda device: device.screenshot(),
+        lambda device: device.tap(0.5, 0.5),
+        lambda device: device.orientation(),
+        lambda device: device.rotate("LANDSCAPE"),
     ],
 )
-def test_everything_else_is_refused(
-    ask: Callable[[Device], Coroutine[Any, Any, Any]],
-) -> None:
+def test_everything_else_is_refused(use: Use[object], tmp_path: Path) -> None:
     with pytest.raises(
         ControllerError, match="the device of this session is Appium's fake one: "
     ):
-        asyncio.run(ask(Fake(Platform.ANDROID)))
+        lent(tmp_path, use)
 
 
-def test_it_never_ends() -> None:
+def test_it_never_ends(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(Fake(Platform.ANDROID).ended(), 0.01))
+        lent(tmp_path, lambda device: asyncio.wait_for(device.ended(), 0.01))

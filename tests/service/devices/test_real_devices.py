@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.devices.base import BusyError
 from tests.fakes.machine import EMULATOR, LISTED, FakeMachine
 from tests.waiting import eventually
 
@@ -313,7 +312,7 @@ def test_a_second_session_is_refused_while_the_only_device_is_in_use(
         async with machine.devices() as devices:
             async with devices.lent():
                 with pytest.raises(
-                    BusyError, match="in use by another session: emulator-5554"
+                    ControllerError, match="in use by another session: emulator-5554"
                 ):
                     await devices.refusal()
             assert await devices.refusal() is None

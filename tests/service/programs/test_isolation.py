@@ -16,7 +16,6 @@ from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.bare_python import bare_python
 from pytest_device.service.programs import isolated, isolation
 from pytest_device.service.programs.guard import Guard
-from pytest_device.service.programs.isolation import Isolation
 from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.program import workspace
 from tests.fakes.machine import EMULATOR, LISTED, FakeMachine
@@ -202,8 +201,10 @@ def test_required_isolation_refuses_what_other_users_could_reach(
     machine.adb.answers({"devices*": LISTED.format(EMULATOR)})
     machine.install("chromium", "echo Chromium 150.0.1.2")
 
-    required = machine.refusal(**request_, isolation=Isolation(host, required=True))
-    optional = machine.refusal(**request_, isolation=Isolation(host))
+    required = machine.refusal(
+        **request_, isolation=isolation.Isolation(host, required=True)
+    )
+    optional = machine.refusal(**request_, isolation=isolation.Isolation(host))
 
     assert optional is None
     assert (required is None) is (reason is None)

@@ -1,14 +1,10 @@
-"""The controllers of simulated sessions: alive, and able to do nothing else.
+"""The controllers of simulated sessions: alive, and able to do nothing else."""
 
-What no service is configured with, such as a boot time for each platform, is asked of the runner: benchmarks use it.
-"""
+from contextlib import closing
 
 import pytest
 
-from pytest_device.service.runners.base import Booting, Running
-from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.testing import FakeClock
-from tests.fakes.local_service import InProcessService, data
+from tests.fakes.local_service import BOOT_SECONDS, InProcessService, data
 
 
 def test_a_simulated_controller_answers_the_health_check_of_each_type(
@@ -54,34 +50,24 @@ def test_a_simulated_controller_does_nothing_else(service: InProcessService) -> 
         ("appium", "appiumUrl"),
     ],
 )
-@pytest.mark.parametrize(
-    ("base_url", "address"),
-    [
-        (None, "https://one.simulated.invalid"),
-        ("http://here", "http://here/simulated/one"),
-    ],
-)
-def test_the_connection_details_point_to_its_own_service(
-    session_type: str, field: str, base_url: str | None, address: str
+def test_without_an_address_the_details_point_to_a_host_that_never_resolves(
+    service: InProcessService, session_type: str, field: str
 ) -> None:
-    runner = SimulatedRunner(clock=lambda: 0.0, base_url=base_url)
-    runner.start("one", {"platform": "ios", "type": session_type})
-    boot = runner.record("one").boot
+    session_id = service.created(type=session_type)
+    service.clock.sleep(BOOT_SECONDS)
 
-    assert isinstance(boot, Running)
-    assert boot.remote_config[field] == address
+    remote = data(service.get(session_id))["remoteConfig"]
+
+    assert remote[field] == f"https://{session_id}.simulated.invalid"
 
 
 def test_the_boot_time_can_depend_on_the_request() -> None:
-    clock = FakeClock()
-    runner = SimulatedRunner(
-        clock=clock,
-        boot_seconds=lambda body: {"ios": 3.0, "android": 5.0}[body["platform"]],
-    )
-    for platform in ("ios", "android"):
-        runner.start(platform, {"platform": platform})
+    seconds = {"ios": 3.0, "android": 5.0}
+    with closing(
+        InProcessService(boot_seconds=lambda body: seconds[body["platform"]])
+    ) as service:
+        ios, android = (service.created(platform=platform) for platform in seconds)
+        service.clock.sleep(4.0)
 
-    clock.sleep(4.0)
-
-    assert isinstance(runner.record("ios").boot, Running)
-    assert isinstance(runner.record("android").boot, Booting)
+        assert data(service.get(ios))["status"] == "in-progress"
+        assert data(service.get(android))["status"] == "new"
