@@ -23,6 +23,7 @@ _STARTS: Final = 2
 """Maximum number of starts: on a busy machine, about one in five hundred ends with a crash inside the browser
 (SIGSEGV)."""
 _GRACE_SECONDS: Final = 3.0
+"""Seconds between SIGTERM and SIGKILL."""
 _NOISE: Final = r"dbus/bus\.cc|^DevTools listening|^\s*$"
 """Output that does not explain a failure: blank lines, the browser's URL, complaints about a missing desktop."""
 

@@ -19,11 +19,14 @@ LOAD_SECONDS: Final = 30.0
 """Maximum seconds for loading a page completely."""
 
 _DRAWN_SECONDS: Final = 5.0
+"""Maximum seconds for commands that hang while a dialog is open: one may open after the check for it."""
 _UNLOAD_SECONDS: Final = 2.0
 """Maximum seconds for unloading a page."""
 
 _SCREENSHOT_TRIES: Final = 5
+"""A page may navigate several times before it stays."""
 _DRAW_SECONDS: Final = 0.5
+"""Maximum seconds to wait for a page's first frame, which every screenshot needs."""
 _JPEG_QUALITY: Final = 80
 _TOUCHES: Final = 5
 _EVERY_ORIGIN: Final = "*"
