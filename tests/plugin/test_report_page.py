@@ -75,6 +75,9 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
             directory, "--device-report-run=7", f"--device-shard={number}/2"
         )
     (pytester.path / "machine-2/broken.zip").write_bytes(b"PK")
+    whole = json.loads((pytester.path / "machine-2/device-run-2-of-2.json").read_text())
+    damaged = pytester.path / "machine-2/device-run-damaged.json"
+    damaged.write_text(json.dumps({**whole, "tests": None}))
     newer = {"method": "onBlobReportMetadata", "params": {"version": 99}}
     with ZipFile(pytester.path / "machine-2/newer.zip", "w") as archive:
         archive.writestr("report.jsonl", json.dumps(newer) + "\n")
@@ -88,9 +91,10 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
 
     assert done.returncode == 0, done.stderr
     left_out = [line for line in done.stderr.splitlines() if "left out" in line]
-    assert len(left_out) == 2
+    assert len(left_out) == 3
     assert left_out[0].startswith("left out: machine-2/broken.zip is no report")
     assert left_out[1].startswith("left out: machine-2/newer.zip has version 99")
+    assert left_out[2].startswith("left out: machine-2/device-run-damaged.json: it is")
     (annotation,) = [
         line for line in done.stdout.splitlines() if line.startswith("::error ")
     ]

@@ -154,7 +154,7 @@ def _problem_of(blob: Path) -> str:
 def _write_data(directories: Sequence[Path], path: Path) -> None:
     """Merge what the runs report as data, if they do; print what is left out."""
     from pytest_device.report.directory import DATA
-    from pytest_device.report.merged import check_data, merge_data
+    from pytest_device.report.merged import merge_data, parse_data
 
     files: list[Path] = []
     for directory in directories:
@@ -163,7 +163,7 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
     runs: list[Mapping[str, Any]] = []
     for file in files:
         try:
-            runs.append(check_data(json.loads(file.read_text(encoding="utf-8"))))
+            runs.append(parse_data(file.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             print(escaped(f"left out: {file}: {error}"), file=sys.stderr)
 

@@ -1,15 +1,16 @@
 """The data of several runs or shards as one: what ``device-run.json`` of each says, added up."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pytest_device.report.run_report import VERSION
 
 _OF_RUN: Final = ("run", "shard", "minutes", "budget_minutes", "cost", "receipt")
 """Keys that each run keeps for itself."""
 
-Data = Mapping[str, Any]
+Data: TypeAlias = Mapping[str, Any]
 
 
 def check_data(data: object) -> Data:
@@ -29,6 +30,19 @@ def check_data(data: object) -> Data:
             raise ValueError(f"it has no {key}")
 
     return values
+
+
+def parse_data(text: str) -> Data:
+    """Return the values of a ``device-run.json`` that can be merged; raises ValueError with the reason if they cannot."""
+    try:
+        data = check_data(json.loads(text))
+        # Alone, it needs all that it needs with others.
+        merge_data([data])
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"it is no device-run.json: {type(error).__name__}: {error}"
+        raise ValueError(reason) from None
+
+    return data
 
 
 def merge_data(runs: Sequence[Data]) -> dict[str, Any]:
