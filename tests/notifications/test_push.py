@@ -153,6 +153,22 @@ def test_adb_sends_a_broadcast_once_a_probe_has_found_the_emulator() -> None:
     assert extras.count("--es") == len(extras) // 3
 
 
+@pytest.mark.parametrize("kind", [AdbPush, AppiumPush])
+def test_a_broadcast_quotes_what_the_shell_of_the_device_reads(kind: Any) -> None:
+    sent = list[Sequence[str]]()
+    driver = RecordingDriver()
+    delivery = (
+        AdbPush("emulator-5554", "com.acme.PUSH", run=emulator(sent))
+        if kind is AdbPush
+        else AppiumPush(driver, "com.acme.PUSH")
+    )
+    delivery.deliver(PushMessage.read({"my; field": "a"}), ANDROID)
+
+    assert "'my; field'" in str(sent + driver.sent)
+    with pytest.raises(ConfigError, match="the message has a zero byte"):
+        delivery.deliver(PushMessage(title="a\0b"), ANDROID)
+
+
 @pytest.mark.parametrize("given", [{"state": "offline\n"}, {"qemu": "\n"}])
 def test_adb_sends_nothing_without_an_emulator(given: dict[str, str]) -> None:
     sent = list[Sequence[str]]()
@@ -180,7 +196,7 @@ def test_the_error_of_adb_has_its_reason_and_not_the_message(
         'case "$*" in\n'
         "*get-state*) echo device ;;\n"
         "*getprop*) echo 1 ;;\n"
-        "*) echo 'error: device offline' >&2; exit 1 ;;\n"
+        "*) printf 'error: device \\377offline\\n' >&2; exit 1 ;;\n"
         "esac\n"
     )
     adb.chmod(0o755)
@@ -190,7 +206,7 @@ def test_the_error_of_adb_has_its_reason_and_not_the_message(
         AdbPush("emulator-5554", "com.acme.PUSH").deliver(NEWS, ANDROID)
 
     assert str(raised.value) == (
-        "adb -s emulator-5554 shell failed: error: device offline"
+        "adb -s emulator-5554 shell failed: error: device \ufffdoffline"
     )
 
 

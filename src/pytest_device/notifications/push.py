@@ -1,6 +1,7 @@
 """Push delivery to the app under test, via its controller, adb or custom code."""
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -143,7 +144,7 @@ class AppiumPush:
 
     def _broadcast(self, message: PushMessage, package: str) -> None:
         extras = [
-            ["s", name, _quoted(value)]
+            ["s", shlex.quote(name), _quoted(value)]
             for name, value in broadcast_extras(message).items()
         ]
         broadcast: dict[str, Any] = {"action": self.action, "extras": extras}
@@ -159,7 +160,7 @@ def _run(command: Sequence[str]) -> str:
     shown_command = " ".join(command[:4])
     try:
         completed = subprocess.run(  # noqa: S603  # adb
-            command, capture_output=True, text=True, timeout=_ADB_SECONDS, check=False
+            command, capture_output=True, timeout=_ADB_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{shown_command} timed out after {_ADB_SECONDS} s") from None
@@ -167,10 +168,15 @@ def _run(command: Sequence[str]) -> str:
         raise ConfigError(f"{shown_command} failed: {error}") from None
 
     if completed.returncode != 0:
-        reason = completed.stderr.strip() or f"exit status {completed.returncode}"
+        reason = _text(completed.stderr) or f"exit status {completed.returncode}"
         raise ConfigError(f"{shown_command} failed: {reason}")
 
-    return completed.stdout
+    return _text(completed.stdout)
+
+
+def _text(output: bytes) -> str:
+    """Decode the output of adb, which passes on what the device writes, in whatever encoding."""
+    return output.decode("utf-8", "replace").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +208,7 @@ class AdbPush:
         else:
             words += ["-p", device.application_id]
         for name, value in broadcast_extras(message).items():
-            words += ["--es", name, _quoted(value)]
+            words += ["--es", shlex.quote(name), _quoted(value)]
         self._adb(*words)
 
     def _is_online(self) -> bool:
@@ -218,8 +224,13 @@ class AdbPush:
 
 
 def _quoted(value: object) -> str:
-    """Quote a value for the device's shell, to which adb passes the whole command."""
+    """Quote a value for the device's shell, to which adb passes the whole command. Raises ConfigError."""
     text = value if isinstance(value, str) else json.dumps(value)
+    if "\0" in text:
+        raise ConfigError(
+            "the message has a zero byte, which no argument of a command can contain: remove it"
+        )
+
     return "'" + text.replace("'", "'\\''") + "'"
 
 
