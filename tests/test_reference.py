@@ -56,10 +56,12 @@ FUNCTIONS = (
     arguments_by_name,
     as_given,
     canonical,
+    closest,
     cost_of,
     end_of,
     filled_in,
     finish_time_divisible,
+    in_camel_case,
     is_secret_name,
     junit_name,
     level_of,
@@ -73,7 +75,6 @@ FUNCTIONS = (
     weighed,
     without_typed_secrets,
 )
-FUNCTIONS = (as_given, closest, in_camel_case, is_secret_name, resolve)
 """Functions of this package's own modules whose examples say more than their sentences."""
 EXAMPLES = [
     pytest.param(example, id=example.name)

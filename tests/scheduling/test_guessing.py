@@ -97,8 +97,17 @@ def expected(dispatcher: Dispatcher[int], test: int) -> float:
     return dispatcher.estimates.of(test, plain=False)
 
 
-def test_a_new_test_counts_like_those_of_its_class_rather_than_of_its_file() -> None:
-    short, long = "test_it.py::TestShort", "test_it.py::TestLong"
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("test_it.py::TestShort", "test_it.py::TestLong"),
+        ("test_short.py", "test_long.py"),
+    ],
+    ids=["class", "file"],
+)
+def test_a_new_test_counts_like_those_of_its_class_or_file(
+    short: str, long: str
+) -> None:
     nodeids = [f"{of}::test_{n}" for n in range(4) for of in (short, long)]
     known = {nodeid: 90.0 if long in nodeid else 10.0 for nodeid in nodeids[2:]}
 

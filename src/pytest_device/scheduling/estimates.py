@@ -5,6 +5,7 @@ from collections.abc import (
     Hashable,
     Iterable,
     Iterator,
+    Mapping,
     MutableSequence,
     Sequence,
 )
@@ -58,7 +59,10 @@ class Estimates:
         self._families = families
         self._sums = {False: (0.0, 0), True: (0.0, 0)}
         """Total seconds and number of the tests with known durations: with devices, and without."""
-        self._sums_of_families: dict[tuple[Family, bool], tuple[float, int]] = {}
+        self._sums_of_families: Mapping[bool, dict[Family, tuple[float, int]]] = {
+            False: {},
+            True: {},
+        }
         """The same of each family that has any."""
         self._uncounted: list[tuple[int, bool]] = []
         """Known tests that the sums of families don't include yet: if all tests are known, nothing needs these."""
@@ -104,33 +108,36 @@ class Estimates:
         Each mean includes that of the next larger family as one more test, so that a single known test counts half,
         and ten known tests nearly alone.
         """
-        self._count_families()
+        if self._uncounted:
+            self._count_families()
+
         seconds = self.mean(plain=plain)
-        if not self._sums_of_families:
-            return (
-                seconds  # without splitting the node IDs of a large suite's first run
-            )
+        sums = self._sums_of_families[plain]
+        # Without splitting the node IDs of a large suite's first run.
+        if not sums:
+            return seconds
 
         for family in self._families(test):
-            total, number = self._sums_of_families.get((family, plain), (0.0, 0))
-            seconds = (total + seconds) / (number + 1)
+            if family in sums:
+                total, number = sums[family]
+                seconds = (total + seconds) / (number + 1)
 
         return seconds
 
     def _count_families(self) -> None:
         """Include the tests that became known since the last call."""
-        sums = self._sums_of_families
         for test, plain in self._uncounted:
-            (seconds,) = self.known([test])
+            sums = self._sums_of_families[plain]
+            seconds = self.of(test, plain=plain)
             for family in self._families(test):
-                total, number = sums.get((family, plain), (0.0, 0))
-                sums[family, plain] = total + seconds, number + 1
+                total, number = sums.get(family, (0.0, 0))
+                sums[family] = total + seconds, number + 1
 
         self._uncounted.clear()
 
     def total(self, tests: Sequence[int], *, plain: bool) -> float:
         """Return the known or estimated duration of several tests."""
-        if not self._uncounted and not self._sums_of_families:
+        if not self._uncounted and not any(self._sums_of_families.values()):
             return len(tests) * self.mean(plain=plain)  # no test is known
 
         return sum([self.of(test, plain=plain) for test in tests])
