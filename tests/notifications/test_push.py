@@ -164,11 +164,10 @@ def test_a_broadcast_quotes_what_the_shell_of_the_device_reads(kind: Any) -> Non
     )
     delivery.deliver(PushMessage.read({"my; field": "a"}), ANDROID)
 
-    if kind is AdbPush:
-        names = list(sent[-1])
-    else:
-        names = [name for _, name, _ in driver.sent[0][1]["extras"]]
-    assert "'my; field'" in names
+    words = [word for command in sent for word in command]
+    for _, arguments in driver.sent:
+        words += [name for _, name, _ in arguments["extras"]]
+    assert "'my; field'" in words
     with pytest.raises(ConfigError, match="the message has a zero byte"):
         delivery.deliver(PushMessage(title="a\0b"), ANDROID)
 
