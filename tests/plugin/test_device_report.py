@@ -396,6 +396,8 @@ def test_files_of_others_in_the_directory_stay(
     pytester.makepyfile(INNER)
     (pytester.path / ".gitignore").write_text("build\n")
     (pytester.path / "lines.jsonl").write_text(content)
+    for name in ("lines.lock", "poetry.lock"):
+        (pytester.path / name).write_text("pinned")
     metadata = {"method": "onBlobReportMetadata", "params": {"userAgent": "other/1"}}
     with ZipFile(pytester.path / "own.zip", "w") as archive:
         archive.writestr("report.jsonl", json.dumps(metadata) + "\n")
@@ -408,6 +410,8 @@ def test_files_of_others_in_the_directory_stay(
 
     assert (pytester.path / ".gitignore").read_text() == "build\n"
     assert (pytester.path / "lines.jsonl").exists()
+    for name in ("lines.lock", "poetry.lock"):
+        assert (pytester.path / name).read_text() == "pinned"
     assert (pytester.path / "own.zip").exists()
     assert [path.name for path in blobs(pytester.path / "previous")] == ["first.zip"]
     assert len(service.sessions()) == 2

@@ -1,6 +1,7 @@
 """The directory of reports: the lines of runs that are going on, the blobs and data of finished ones.
 
     RUN[-SHARD].jsonl             the lines of a run that is going on, or was killed
+    RUN[-SHARD].device-lock       locked as long as the run is going on
     RUN[-SHARD].zip               the blob of its tests
     RUN[-SHARD]-device-001.zip    a blob per device session: its bar in the timeline
     device-run[-SHARD].json       its tests, sessions and minutes as data
@@ -31,6 +32,11 @@ from pytest_device.report.blob import MAX_METADATA, is_own_blob, write_bars, wri
 
 PREVIOUS: Final = "previous"
 LINES: Final = ".jsonl"
+LOCK: Final = ".device-lock"
+"""Ending of the file that a run locks as long as it writes.
+
+No other tool uses it: the directory may be that of a suite, with a ``poetry.lock``.
+"""
 DATA: Final = "device-run"
 """Beginning of the names of files with a run as data."""
 _DATA_FILES: Final = (f"{DATA}*.json", "device-events*.ndjson")
@@ -116,7 +122,7 @@ class ReportDirectory:
         while True:
             self._stem = self._stem_of(number)
             if not (self.path / f"{self._stem}.zip").exists():
-                lock = FileLock(self.path / f"{self._stem}.lock")
+                lock = FileLock(self.path / f"{self._stem}{LOCK}")
                 try:
                     lock.acquire(timeout=0)
                 except Timeout:
@@ -130,7 +136,7 @@ class ReportDirectory:
     def _is_shared(self) -> bool:
         """Return whether another run is going on in the directory."""
         others = [
-            path for path in self.path.glob("*.lock") if not self._is_of_run(path)
+            path for path in self.path.glob(f"*{LOCK}") if not self._is_of_run(path)
         ]
         return any(_is_in_use(self.path, path) for path in others)
 
@@ -177,7 +183,7 @@ class ReportDirectory:
         # Not before: other runs move files whose run holds no lock.
         if self._lock is not None:
             self._lock.release()
-            (self.path / f"{self._stem}.lock").unlink(missing_ok=True)
+            (self.path / f"{self._stem}{LOCK}").unlink(missing_ok=True)
 
     def problem(self, error: Exception) -> str:
         """Return the note for users about an error of this directory."""
@@ -263,7 +269,7 @@ def _is_in_use(directory: Path, path: Path) -> bool:
     # The blob of a device's bar has no lock of its own.
     stem_of_run = re.sub(r"-device-\d+$", "", stem_of_file)
     for stem in {stem_of_file, stem_of_run}:
-        lock_path = directory / f"{stem}.lock"
+        lock_path = directory / f"{stem}{LOCK}"
         if not lock_path.exists():
             continue
 
