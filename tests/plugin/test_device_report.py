@@ -396,8 +396,9 @@ def test_files_of_others_in_the_directory_stay(
     pytester.makepyfile(INNER)
     (pytester.path / ".gitignore").write_text("build\n")
     (pytester.path / "lines.jsonl").write_text(content)
-    for name in ("lines.lock", "poetry.lock"):
-        (pytester.path / name).write_text("pinned")
+    own = ("lines.lock", "poetry.lock", "device-runner.json", "device-run-own.json")
+    for name in own:
+        (pytester.path / name).write_text("[]")
     metadata = {"method": "onBlobReportMetadata", "params": {"userAgent": "other/1"}}
     with ZipFile(pytester.path / "own.zip", "w") as archive:
         archive.writestr("report.jsonl", json.dumps(metadata) + "\n")
@@ -410,8 +411,8 @@ def test_files_of_others_in_the_directory_stay(
 
     assert (pytester.path / ".gitignore").read_text() == "build\n"
     assert (pytester.path / "lines.jsonl").exists()
-    for name in ("lines.lock", "poetry.lock"):
-        assert (pytester.path / name).read_text() == "pinned"
+    for name in own:
+        assert (pytester.path / name).read_text() == "[]"
     assert (pytester.path / "own.zip").exists()
     assert [path.name for path in blobs(pytester.path / "previous")] == ["first.zip"]
     assert len(service.sessions()) == 2

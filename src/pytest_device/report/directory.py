@@ -40,6 +40,8 @@ No other tool uses it: the directory may be that of a suite, with a ``poetry.loc
 DATA: Final = "device-run"
 """Beginning of the names of files with a run as data."""
 _DATA_FILES: Final = (f"{DATA}*.json", "device-events*.ndjson")
+_DATA_BEGINS: Final = ('{"version": ', '{\n  "version": ')
+"""How the text of such a file begins, of a line or with indentation."""
 _MAX_NAME: Final = 80
 """Characters of a run's name: file systems allow 255 for a file, whose name has more parts."""
 _PARTS: Final = re.compile(r"(-\d+-of-\d+)?(-\d+)?(-device-\d+)?")
@@ -251,8 +253,20 @@ def _is_of_this_package(lines: Path) -> bool:
 
 
 def _data(directory: Path) -> Iterator[Path]:
+    """Yield the data of runs: the directory may have other files whose names begin so."""
     for pattern in _DATA_FILES:
-        yield from sorted(directory.glob(pattern))
+        for path in sorted(directory.glob(pattern)):
+            if _is_data(path):
+                yield path
+
+
+def _is_data(path: Path) -> bool:
+    length = max(map(len, _DATA_BEGINS))
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(length).startswith(_DATA_BEGINS)
+    except OSError:
+        return False
 
 
 def _joined(*parts: str) -> str:
