@@ -101,23 +101,30 @@ def test_a_session_without_a_controller_has_only_a_preview(create: Create) -> No
 
 
 @pytest.mark.parametrize(
-    ("session_type", "name", "said"),
+    ("session_type", "name", "said", "picture"),
     [
         (
             "agent-device",
             "daemon.js",
             "agent-device exited unexpectedly: exit status -9",
+            "image/jpeg",
         ),
-        ("argent", "cli.js", "argent exited unexpectedly: exit status -9"),
+        (
+            "argent",
+            "cli.js",
+            "argent exited unexpectedly: exit status -9",
+            "image/jpeg",
+        ),
         (
             "web-preview-only",
             "--user-data-dir",
             "the browser exited with exit status -9",
+            "application/json",  # an error: nobody saw the screen before
         ),
     ],
 )
-def test_a_killed_program_fails_its_session_and_ends_its_other_programs(
-    create: Create, session_type: str, name: str, said: str
+def test_a_killed_program_ends_the_others_of_its_session_which_keeps_its_last_picture(
+    create: Create, session_type: str, name: str, said: str, picture: str
 ) -> None:
     session = create(type=session_type)
     session.ready()
@@ -126,20 +133,9 @@ def test_a_killed_program_fails_its_session_and_ends_its_other_programs(
     min(session.processes(name), key=psutil.Process.create_time).kill()
 
     assert said in session.errored()
+    shown = session.service.http.get(f"/sessions/{session.id}/picture")
+    assert shown.headers["Content-Type"] == picture
     assert eventually(session.is_gone, LIMIT_SECONDS)
-
-
-def test_a_session_whose_controller_died_keeps_its_last_picture(
-    create: Create,
-) -> None:
-    session = create(type="agent-device")
-    session.ready()
-
-    min(session.processes("daemon.js"), key=psutil.Process.create_time).kill()
-    session.errored()
-
-    picture = session.service.http.get(f"/sessions/{session.id}/picture")
-    assert picture.headers["Content-Type"] == "image/jpeg"
 
 
 def test_the_log_of_the_service_has_no_token_and_no_key(

@@ -13,16 +13,15 @@ WRONG = b"this is no package" * 1000
 
 
 class Registry:
-    """Knows the packages of a lock file; each archive differs from the pinned one, or is truncated."""
+    """Knows the packages of a lock file; each archive differs from the pinned one."""
 
-    def __init__(self, lock_file: Path, *, half: bool = False) -> None:
+    def __init__(self, lock_file: Path) -> None:
         packages = json.loads(lock_file.read_text())["packages"]
         self.packages = {
             name.rpartition("node_modules/")[2]: one
             for name, one in packages.items()
             if name
         }
-        self.half = half
 
     def described(self, name: str, url: str) -> dict[str, Any]:
         """Return what npm asks first."""
@@ -44,8 +43,7 @@ def serving(registry: Registry) -> Generator[str]:
         name = unquote(call.partition(" ")[2].strip("/"))
         if name in registry.packages:
             return says(registry.described(name, server.url))
-        body = WRONG[: len(WRONG) // 2] if registry.half else WRONG
-        return Answer(body=body, headers={"Content-Length": str(len(WRONG))})
+        return Answer(body=WRONG)
 
     with scripted_server(answer) as server:
         yield server.url

@@ -186,18 +186,6 @@ def failure(tmp_path: Path, path: str, **environ: str) -> str:
     return str(last["text"])
 
 
-def test_a_registry_that_goes_away_halfway_leaves_nothing(
-    path: str, tmp_path: Path
-) -> None:
-    registry = Registry(MANIFESTS / "package-lock.json", half=True)
-    with serving(registry) as url:
-        reported = failure(tmp_path, path, npm_config_registry=url)
-
-    assert re.search("aborted|ECONNRESET|premature|socket hang up", reported)
-    assert "Fix: check the network, the proxy and the registry" in reported
-    assert only_lock(tmp_path / "cache")
-
-
 def test_a_package_that_differs_from_the_pinned_one_is_refused(
     path: str, tmp_path: Path
 ) -> None:
