@@ -283,6 +283,11 @@ def test_a_link_passes_tokens_to_the_app(link: str, part: Any, start: str) -> No
     assert auth.TokenResponse.from_query_params(read) == HANDED
 
 
+def test_tokens_are_passed_in_a_part_of_a_link_that_exists() -> None:
+    with pytest.raises(AuthConfigError, match="part 'Query' must be 'fragment' or"):
+        auth.link_with_tokens("myapp://in", HANDED, part="Query")  # type: ignore[arg-type]
+
+
 def test_launch_arguments_pass_tokens_to_the_app() -> None:
     assert auth.launch_arguments(HANDED)[:3] == [
         "--access_token=a+/=&#",

@@ -65,6 +65,10 @@ def make_redirect_uri(
     elif environment == "store_client":
         scheme = profile_of(vendor).client_scheme
         host = host_uri or app_config.get("hostUri") or ""
+        if not isinstance(host, str):
+            raise AuthConfigError(
+                f"hostUri must be a string, not {type(host).__name__}"
+            )
         url = _app_url(uri_options, scheme, host)
     elif uri_options.native:
         return uri_options.native
@@ -177,6 +181,11 @@ def _texts(value: object) -> list[str]:
 
 
 def _encoded(address: str, query: Mapping[str, str]) -> str:
-    url = quote(address, safe=_KEPT)
+    try:
+        url = quote(address, safe=_KEPT)
+    except UnicodeEncodeError:
+        raise AuthConfigError(
+            "the redirect URI contains a lone surrogate, which UTF-8 can't encode"
+        ) from None
 
     return f"{url}?{form_encoded(query)}" if query else url

@@ -1,10 +1,10 @@
 """Passing the tokens of a signed-in user to the app under test, in a deep link or as launch arguments."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import form_encoded
-from pytest_device.errors import hides_frames
+from pytest_device.errors import AuthConfigError, hides_frames
 
 __tracebackhide__ = hides_frames
 
@@ -20,7 +20,12 @@ def link_with_tokens(
 
     >>> link_with_tokens("myapp://home", TokenResponse(access_token="t", issued_at=1000))
     'myapp://home#access_token=t&token_type=bearer&issued_at=1000'
+
+    Raises AuthConfigError for any other part.
     """
+    if part not in get_args(LinkPart):
+        raise AuthConfigError(f"part {part!r} must be 'fragment' or 'query'")
+
     # A link may have a fragment already, which its app also parses.
     start, hash_sign, fragment = link.partition("#")
     added = form_encoded(_params(tokens))
