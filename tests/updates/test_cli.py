@@ -436,6 +436,10 @@ def test_an_unreadable_build_is_a_usage_error(
             {"fileMetadata": {"ios": {"bundle": "/etc/passwd", "assets": []}}},
             "outside of the export",
         ),
+        (
+            r'{"fileMetadata": {"ios": {"bundle": "\ud800", "assets": []}}}',
+            "names a file that cannot exist",
+        ),
     ],
 )
 def test_an_unreadable_export_is_a_usage_error(

@@ -188,10 +188,19 @@ def test_a_signature_header_has_the_key_and_the_algorithm() -> None:
         signature_header("YQ==", "main")
         == 'sig="YQ==", keyid="main", alg="rsa-v1_5-sha256"'
     )
-    with pytest.raises(ConfigError, match="must be printable ASCII"):
+    with pytest.raises(ConfigError, match="keyid 'ü' must be printable ASCII"):
         signature_header("YQ==", "ü")
     with pytest.raises(ConfigError, match="must be printable ASCII"):
         signature_header(b"YQ==")  # type: ignore[arg-type]  # the mistake
+
+
+def test_a_request_with_a_name_that_no_header_can_contain_is_refused() -> None:
+    protocol = published_protocol_v1("vendor")
+
+    with pytest.raises(ConfigError, match="keyid 'ü' must be printable ASCII"):
+        protocol.request_headers(UpdateRequest("ios", "1.0", keyid="ü"))
+    with pytest.raises(ConfigError, match="failed update ID 'ü' must be printable"):
+        protocol.request_headers(UpdateRequest("ios", "1.0", failed_update_ids=("ü",)))
 
 
 def test_a_folded_header_of_a_part_is_read_as_one_line() -> None:

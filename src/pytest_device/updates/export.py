@@ -175,6 +175,10 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
     except OSError as error:
         reason = error.strerror or error
         raise ProjectError(f"cannot be read: {reason}", path=path) from None
+    except UnicodeEncodeError:
+        raise ProjectError(
+            f"names a file that cannot exist: {name!r}", path=directory / METADATA
+        ) from None
     except RuntimeError as error:
         # A loop of links, before Python 3.13.
         raise ProjectError(f"cannot be read: {error}", path=path) from None

@@ -57,12 +57,15 @@ _NOT_ACCEPTABLE: Final = 406
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
     """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
-    # Strings of structured fields contain nothing else (RFC 8941 section 3.3.3).
-    for text in cast("tuple[object, ...]", (sig, keyid)):
-        if not (isinstance(text, str) and text.isascii() and text.isprintable()):
-            raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII")
+    _check_string("sig", sig)
 
     return _serialized(keyid, sig=sig)
+
+
+def _check_string(name: str, text: object) -> None:
+    """Raise ConfigError unless a text can be a string of a structured field (RFC 8941 section 3.3.3)."""
+    if not (isinstance(text, str) and text.isascii() and text.isprintable()):
+        raise ConfigError(f"{name} {text!r} must be printable ASCII")
 
 
 class PublishedProtocolV1:
@@ -236,7 +239,8 @@ def _takes_parts(accept: str) -> bool:
 
 
 def _serialized(keyid: str, *, sig: str | bool = True) -> str:
-    """Return a structured field: a signature or, with True, the expectation of one."""
+    """Return a structured field: a signature or, with True, the expectation of one. Raises ConfigError."""
+    _check_string("keyid", keyid)
     need_extra("the update protocol", "http_sf")
     import http_sf
 
@@ -270,9 +274,11 @@ def _in_utf8(value: str) -> str:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """Return a list of strings as a structured field; empty for none."""
+    """Return a list of strings as a structured field; empty for none. Raises ConfigError."""
     if not texts:
         return ""
+    for text in texts:
+        _check_string("failed update ID", text)
 
     need_extra("the update protocol", "http_sf")
     import http_sf
