@@ -30,7 +30,7 @@ from pytest_device.app.package import (
 )
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.secret_patterns import is_secret, named_texts, secret_trails
-from pytest_device.app.sections import NEWEST_SDK, AppConfig
+from pytest_device.app.sections import NEWEST_SDK, AppConfig, sdk_major
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, ProjectError
 from pytest_device.redact import named_secrets
@@ -127,9 +127,7 @@ class Project:
     @property
     def sdk_major(self) -> int | None:
         """The major version of the SDK, or None if it is unknown or ``UNVERSIONED``."""
-        major, _, _ = (self.sdk_version or "").partition(".")
-
-        return int(major) if major.isdecimal() else None
+        return sdk_major(self.sdk_version)
 
     def identifier(self, platform: str) -> str | None:
         """Return the iOS bundle identifier or the Android package name."""

@@ -17,6 +17,18 @@ _KINDS: Final[Mapping[type, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+def sdk_major(version: str | None) -> int | None:
+    """Return the major version of an SDK, or None if it is unknown or ``UNVERSIONED``.
+
+    >>> sdk_major("58.0.0"), sdk_major("UNVERSIONED")
+    (58, None)
+    """
+    # Few digits: Python refuses to convert thousands of them.
+    match = re.match(r"(\d{1,9})(?:\.|$)", version or "", re.ASCII)
+
+    return int(match[1]) if match else None
+
+
 class Form(NamedTuple):
     """Format of a string: its pattern, and the rule for error messages."""
 

@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 from pytest_device.app.document import Object, at, text_at
 from pytest_device.app.keys import typed_config
 from pytest_device.app.project import Project
-from pytest_device.app.sections import NEWEST_SDK, Updates
+from pytest_device.app.sections import NEWEST_SDK, Updates, sdk_major
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.redact import is_http_url
 
@@ -63,7 +63,7 @@ class UpdateSettings(Updates):
         if isinstance(section, dict) and url is not None:
             section = {name: value for name, value in section.items() if name != "url"}
 
-        sdk = sdk or _major(app_config) or NEWEST_SDK
+        sdk = sdk or sdk_major(str(at(app_config, "sdkVersion") or "")) or NEWEST_SDK
         updates = typed_config({"updates": section}, sdk).updates
         _check_headers(updates.request_headers)
         values: dict[str, Any] = {
@@ -116,12 +116,6 @@ def problem_of(url: str | None) -> DisabledReason | None:
         return DisabledReason.URL_INVALID
 
     return None
-
-
-def _major(config: Object) -> int | None:
-    major, _, _ = str(at(config, "sdkVersion") or "").partition(".")
-
-    return int(major) if major.isdecimal() else None
 
 
 def _check_headers(headers: Mapping[str, object] | None) -> None:
