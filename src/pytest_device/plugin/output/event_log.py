@@ -61,13 +61,16 @@ class EventLog:
         """The current or last test."""
 
     def event(self, event: Event) -> None:
+        """Record an event, with masked texts; show it, and let the suite's hooks react to it."""
         event = timed(masked(event, self._redactor.text), time.time())
         self._events.append(event)
 
         if isinstance(event, Attached | Created | TakenOver) and self.item is not None:
             note_session(self.item, event.session)
+
         if self._progress:
             self._progress.note(event)
+
         if self._terminal:
             self._terminal.show_event(event)
 
@@ -109,9 +112,11 @@ class EventLog:
             self.note(f"{hook.name} failed: {type(error).__name__}: {error}")
 
     def note(self, text: str) -> None:
+        """Add a line to the summary at the end of the run."""
         self.event(Note(text))
 
     def progress(self, text: str) -> None:
+        """Show at once what this process waits for."""
         if self._link:
             self._link.progress(text)
         else:
@@ -140,6 +145,7 @@ class EventLog:
             self.progress(f"{label}: no live preview")
 
     def session_ids(self) -> set[str]:
+        """Return the IDs of the sessions with events that no report carries yet."""
         return set(filter(None, map(session_id_of, self._events)))
 
     def take(self) -> list[Event]:
@@ -183,18 +189,19 @@ class _Progress:
         if isinstance(event, Note | Queued):
             return
 
-        of = event.session
-        if of.session_id:
-            self._boots.pop(of.label, None)  # no longer waits for capacity
+        session = event.session
+        if session.session_id:
+            self._boots.pop(session.label, None)  # no longer waits for capacity
 
-        if isinstance(event, Created | StateChanged):
-            since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
-            state = detail_of(event) or Status.NEW
-            self._boots[of.session_id or of.label] = _Boot(
-                of.label, STATES.get(state, state), since
-            )
-        else:
-            self._boots.pop(of.session_id, None)
+        if not isinstance(event, Created | StateChanged):
+            self._boots.pop(session.session_id, None)
+            return
+
+        waited = session.waited_seconds + (session.late_seconds or 0.0)
+        state = detail_of(event) or Status.NEW
+        self._boots[session.session_id or session.label] = _Boot(
+            session.label, STATES.get(state, state), time.monotonic() - waited
+        )
 
     def sleep(self, seconds: float) -> None:
         """Sleep, and meanwhile show the awaited devices on a terminal."""
@@ -214,7 +221,8 @@ class _Progress:
     def _text(self, boot: _Boot) -> str:
         usual = self._terminal.history.usual_boot(boot.label)
         usually = "" if usual is None else f" (usually {usual:.0f} s)"
-        return f"{boot.label}: {_plain(boot.state)}, {time.monotonic() - boot.since:.0f} s{usually}"
+        seconds = time.monotonic() - boot.since
+        return f"{boot.label}: {_plain(boot.state)}, {seconds:.0f} s{usually}"
 
 
 def _sleep(seconds: float) -> None:

@@ -92,6 +92,7 @@ class _Clock:
         """Return the device's time at a time on the recorder's clock."""
         if self.now is None:
             return None
+
         then = self.now - timedelta(milliseconds=self.at - at)
         return then if self.now.microsecond else then - _WHOLE_SECOND
 
@@ -121,7 +122,7 @@ class _Teardown:
 
     since: float
     directory: TemporaryDirectory[str] | None = None
-    """Where the files stand until it is known whether the teardown fails."""
+    """Where the files are until it is known whether the teardown fails."""
     evidence: Evidence | None = None
 
 
@@ -223,7 +224,7 @@ class EvidenceTaker:
         """Read the devices if the last command in a teardown failed, while the test still has them.
 
         The error itself is reported only after all fixtures are torn down. It may be one that the fixture handles, so
-        the files stand aside until then. If the test has failed already, its own evidence stays.
+        the files are in a temporary directory until then. If the test has failed already, its own evidence stays.
         """
         teardown = item.stash.get(_TEARDOWN, None)
         recording = item.stash.get(RECORDING, None)
@@ -254,14 +255,14 @@ class EvidenceTaker:
 
         del item.stash[_TEARDOWN], item.stash[EVIDENCE_SINCE]
 
-        with teardown.directory as aside:
+        with teardown.directory as temporary:
             evidence = teardown.evidence
             if evidence is None or not has_failed:
                 return None
 
             evidence.directory = directory_of(item, self._settings)
             try:
-                copytree(aside, evidence.directory, dirs_exist_ok=True)
+                copytree(temporary, evidence.directory, dirs_exist_ok=True)
                 ignore_in_git(self._settings, item.config)
             except OSError as error:
                 self._reporter.note(not_saved(evidence.directory.parent, error))
@@ -291,17 +292,18 @@ class EvidenceTaker:
         Return None if there are none, or if they cannot be written.
         """
         evidence = Evidence(directory_of(item, self._settings))
-        shown: dict[str, bytes] = {}
+        record: dict[str, bytes] = {}
         if self._local_record and page:
-            shown = dict(self._local_record(page, evidence.miss))
-        if not (files or shown):
+            record = dict(self._local_record(page, evidence.miss))
+
+        if not (files or record):
             return None
 
         try:
             evidence.directory.mkdir(parents=True, exist_ok=True)
             ignore_in_git(self._settings, item.config)
 
-            for name, content in shown.items():
+            for name, content in record.items():
                 self._write(evidence.directory / name, content, evidence)
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
@@ -486,9 +488,9 @@ class EvidenceTaker:
         recorder = device_recorder(item.config, name, session)
         recorder.log("console", ((_level(line), line) for line in lines))
 
-    def _clock_of(self, said: object) -> _Clock:
-        """Return the clock of a device from what it says; that of a local device is this machine's."""
-        now = datetime.now(UTC) if self._local_record else _time(str(said))
+    def _clock_of(self, device_time: object) -> _Clock:
+        """Return the clock of a device from the time that it reports; that of a local device is this machine's."""
+        now = datetime.now(UTC) if self._local_record else _time(str(device_time))
         return _Clock(now, self._recorder.now())
 
     def _read_source(
@@ -561,6 +563,7 @@ def _session_json(session: "Session") -> bytes:
     facts = session.model_dump(mode="json", by_alias=True, exclude=set(_HIDDEN))
     if session.application_archive_url:
         facts["applicationArchiveUrl"] = shown(session.application_archive_url)
+
     return (json.dumps(facts, indent=2) + "\n").encode()
 
 
@@ -582,6 +585,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while link is not None and link not in seen:
         seen.append(link)
         yield link
+
         context = None if link.__suppress_context__ else link.__context__
         link = link.__cause__ or context
 
@@ -651,7 +655,10 @@ def _since(text: str, since: datetime | None) -> Iterator[str]:
 
 
 def _level(line: str) -> str:
-    return line.partition(" ")[2].partition(" ")[0]
+    """Return the level of a console line, its second word."""
+    _time_of_line, _, rest = line.partition(" ")
+    level, _, _message = rest.partition(" ")
+    return level
 
 
 def _time(text: str) -> datetime | None:
@@ -659,4 +666,5 @@ def _time(text: str) -> datetime | None:
         at = datetime.fromisoformat(text)
     except ValueError:
         return None
+
     return at if at.tzinfo else at.astimezone()

@@ -163,6 +163,7 @@ def status_of(report: pytest.TestReport) -> _Status | None:
         return "rerun", "R", ("RERUN", {"yellow": True})
     if QUARANTINED in vars(report):
         return "quarantined", "q", ("QUARANTINED", {"yellow": True})
+
     return None
 
 

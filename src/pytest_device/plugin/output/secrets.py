@@ -175,6 +175,7 @@ class Secrets:
             reason = getattr(session, name)
             if isinstance(reason, str):
                 setattr(session, name, self.redactor.text(reason))
+
         with self._masking_errors():
             yield
 
@@ -183,6 +184,7 @@ class Secrets:
         """Stop masking logs, after everything else has ended."""
         with self._masking_errors():
             yield
+
         # Otherwise another factory wraps ours and needs it.
         if logging.getLogRecordFactory() == self._record:
             logging.setLogRecordFactory(self._make_record)
@@ -290,6 +292,7 @@ def _masked_list(values: list[object], redactor: Redactor) -> list[Any]:
     lines = [value for value in values if isinstance(value, str)]
     if lines == values and any(KEY_MARK in line for line in lines):
         return redactor.text("\n".join(lines)).split("\n")
+
     return [_masked(value, redactor) for value in values]
 
 

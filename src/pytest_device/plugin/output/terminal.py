@@ -64,6 +64,8 @@ def attach(
 
     vars(report)[WAITED] = waited
     vars(report)[EVENTS] = [to_plain(event) for event in events]
+
+    # Absent rather than empty: other code asks whether a report has them.
     if verdict:
         vars(report)[VERDICT] = verdict.value
     if cause:
@@ -345,6 +347,7 @@ class Terminal:
 
     def _time(self, report: pytest.TestReport, waited: float) -> None:
         """Record a test's duration, with its fixtures but without its wait for a device."""
+        # By worker, too: with --dist each, all of them run the test.
         test = str(vars(report).get("worker_id", "")), report.nodeid
         if report.when == "setup":
             self._seconds[test] = 0.0
@@ -368,6 +371,7 @@ class Terminal:
             return "not attempted", "E", "ERROR"
         if report.when == "call" and report.failed and VERDICT in vars(report):
             return "error", "E", "ERROR"
+
         return None
 
     def pytest_sessionfinish(self) -> None:
