@@ -151,10 +151,10 @@ class FakeMachine:
             preference=DevicePreference(**preference),
             **more,
         )
-        devices = asyncio.run(
+        kinds = asyncio.run(
             all_available(Platform.ANDROID, SessionType(session_type), machine)
         )
-        [browser] = [found for found in devices if found.kind == "chromium"]
+        [browser] = [kind for kind in kinds if kind.kind == "chromium"]
         return browser
 
     @asynccontextmanager
@@ -201,10 +201,10 @@ class LocalDevices:
 
     async def kind(self, **request: str) -> str:
         """Return the kind of the chosen device, started if the user named it. Raises ConfigError if there is none."""
-        found = await self.devices.choose(
+        chosen = await self.devices.choose(
             _request(**request), self.machine.reported.append
         )
-        return found.kind
+        return chosen.kind
 
     @asynccontextmanager
     async def lent(self, **request: str) -> AsyncGenerator[Device]:

@@ -173,11 +173,11 @@ async def _programs() -> tuple[Path, Path]:
     cache = cache_directory(os.environ, Path.home())
     try:
         async with devices_of(os.environ, Path.home(), print, cache=cache) as devices:
-            found = await devices.choose(request, print)
-            found = await devices.install(found, request, print)
+            chosen = await devices.choose(request, print)
+            chosen = await devices.install(chosen, request, print)
     except ConfigError as error:
         pytest.skip(str(error))
 
-    assert found.program
-    assert found.chromedriver
-    return found.program, found.chromedriver
+    assert chosen.program
+    assert chosen.chromedriver
+    return chosen.program, chosen.chromedriver

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pytest_device.scheduling.dispatcher import Dispatcher

@@ -222,15 +222,15 @@ def test_real_devices_are_found_if_their_driver_is_installed(
     without = phones.find("android", "appium")[0]
     appium_home = phones.install_driver("appium-uiautomator2-driver")
 
-    found = phones.find("android", "appium")[0]
+    availability = phones.find("android", "appium")[0]
 
     assert "appium-uiautomator2-driver is not installed in" in without.missing
-    assert (found.kind, found.missing, found.program) == (
+    assert (availability.kind, availability.missing, availability.program) == (
         "emulator",
         "",
         phones.adb.path,
     )
-    assert found.appium_home == appium_home
+    assert availability.appium_home == appium_home
     # Controllers other than Appium need none.
     assert phones.find("android", "argent")[0].missing == ""
 
@@ -238,9 +238,11 @@ def test_real_devices_are_found_if_their_driver_is_installed(
 def test_adb_is_found_in_the_sdk(phones: FakeMachine) -> None:
     phones.bin.rename(phones.directory / "platform-tools")
 
-    found = phones.find("android", environ={"ANDROID_HOME": str(phones.directory)})[0]
+    availability = phones.find(
+        "android", environ={"ANDROID_HOME": str(phones.directory)}
+    )[0]
 
-    assert found.program == phones.directory / "platform-tools/adb"
+    assert availability.program == phones.directory / "platform-tools/adb"
 
 
 def test_another_appium_home_is_respected(phones: FakeMachine) -> None:

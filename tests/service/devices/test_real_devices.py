@@ -80,8 +80,12 @@ def test_with_real_devices_only_no_browser_is_used(
 ) -> None:
     machine.install("chromium")
 
-    assert [found.kind for found in machine.find(platform)][1:2] == ["chromium"]
-    assert [found.kind for found in machine.find(platform, real_only=True)] in (
+    assert [availability.kind for availability in machine.find(platform)][1:2] == [
+        "chromium"
+    ]
+    assert [
+        availability.kind for availability in machine.find(platform, real_only=True)
+    ] in (
         ["emulator"],
         ["simulator"],
     )

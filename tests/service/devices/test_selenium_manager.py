@@ -48,11 +48,11 @@ def install(machine: FakeMachine, guard: Guard) -> Install:
             "SE_BROWSER_MIRROR_URL": url,
             "SE_DRIVER_MIRROR_URL": url,
         }
-        found = managed(machine)
+        browser = managed(machine)
         toolbox = Toolbox(guard, environ, machine.cache)
         return asyncio.run(
             browsers.install(
-                found, toolbox, SessionType.APPIUM, print, built_for=BUILT_FOR
+                browser, toolbox, SessionType.APPIUM, print, built_for=BUILT_FOR
             )
         )
 
