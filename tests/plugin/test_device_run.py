@@ -105,10 +105,14 @@ def test_the_directory_stays_out_of_git(
 
     pytester.runpytest()
     pytester.runpytest("--device-report=mine")
+    pytester.mkdir("suite").joinpath("pages.py").touch()
+    pytester.runpytest("--device-report=suite")
 
     for name in ("device-report", "mine"):
         assert (pytester.path / name / ".gitignore").read_text() == "*\n"
         assert report_in(pytester.path / name)["version"] == 1
+    assert not (pytester.path / "suite" / ".gitignore").exists()
+    assert report_in(pytester.path / "suite")["version"] == 1
     assert service.sessions()
 
 

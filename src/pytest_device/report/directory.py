@@ -86,10 +86,10 @@ class ReportDirectory:
     def make(self) -> None:
         """Create the directory, which stays out of git. Raises OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
-        ignored = self.path / ".gitignore"
-        # A directory of the suite may have one.
-        if not ignored.exists():
-            ignored.write_text("*\n", encoding="utf-8")
+        # Not in a directory of the suite, whose other files git would ignore, too.
+        is_empty = next(self.path.iterdir(), None) is None
+        if is_empty:
+            (self.path / ".gitignore").write_text("*\n", encoding="utf-8")
 
     def _open(self) -> None:
         self.make()
