@@ -172,13 +172,20 @@ def test_bad_arguments_are_one_clear_line(
     tmp_path: Path, caches: dict[str, str]
 ) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "login.py").touch()
+    earlier = tmp_path / "earlier" / "page"
+    earlier.mkdir(parents=True)
+    (earlier / "index.html").write_text("<title>Playwright Test Report</title>")
 
     unknown = run("report", "--format=pdf", "empty", cwd=tmp_path, **caches)
     missing = run("report", "nowhere", cwd=tmp_path, **caches)
-    empty = run("report", "empty", cwd=tmp_path, **caches)
+    empty = run("report", "empty", "--output=earlier", cwd=tmp_path, **caches)
+    page = run("report", "empty", "--output=.", cwd=tmp_path, **caches)
 
-    assert [done.returncode for done in (unknown, missing, empty)] == [2, 2, 2]
+    assert {done.returncode for done in (unknown, missing, empty, page)} == {2}
     assert "unknown format 'pdf'; the formats are html, junit" in unknown.stderr
     assert "nowhere is not a directory" in missing.stderr
     assert "no report in empty: a run with devices writes one" in empty.stderr
+    assert "page has other files, which the page would replace" in page.stderr
     assert [done.stderr.count("\n") for done in (unknown, missing, empty)] == [1, 1, 1]

@@ -22,6 +22,9 @@ from pytest_device.options import Options
 from pytest_device.programs import cache_directory, passed_on
 
 PAGE: Final = "page"
+_PAGE_TITLE: Final = "<title>Playwright Test Report</title>"
+_MAX_HEAD: Final = 4096
+"""Characters of a page in which its title is."""
 FORMATS: Final = ("html", "junit", "github", "perfetto", "json")
 """Reporters of Playwright that the command offers."""
 _FILES: Final = {
@@ -73,6 +76,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     formats = _formats(parsed.format)
     output: Path = (parsed.output or parsed.directories[0]).absolute()
+    if "html" in formats:
+        _check_page(output / PAGE)
 
     blobs = list(_blobs(parsed.directories))
     if not blobs:
@@ -108,6 +113,23 @@ def _formats(text: str) -> list[str]:
                 f"--format={text}: unknown format {name!r}; the formats are {', '.join(FORMATS)}"
             )
     return formats
+
+
+def _check_page(page: Path) -> None:
+    """Raise ConfigError unless a directory is free, or has the page of an earlier report: Playwright deletes it first."""
+    if not page.exists() or (page.is_dir() and not any(page.iterdir())):
+        return
+
+    try:
+        with (page / "index.html").open(encoding="utf-8", errors="replace") as file:
+            is_report = _PAGE_TITLE in file.read(_MAX_HEAD)
+    except OSError:
+        is_report = False
+
+    if not is_report:
+        raise ConfigError(
+            f"{page} has other files, which the page would replace: choose another directory with --output"
+        )
 
 
 def _blobs(directories: Sequence[Path]) -> Iterator[Path]:
