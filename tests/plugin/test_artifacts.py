@@ -1,11 +1,14 @@
 """The artifacts directory: names, no secrets, and a warning if writing fails."""
 
 import json
-from pathlib import Path
+import ntpath
+import os
+from pathlib import Path, PureWindowsPath
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from pytest_device.plugin.output.artifacts import path_from
 from pytest_device.testing import FaultyService
 
 FAILING = """
@@ -271,3 +274,20 @@ def test_a_failure_is_written_for_a_device_that_cannot_be_read(
     assert [device["session"] for device in failure["device"]] == [
         session["id"] for session in service.sessions()
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("C:/suite/device-artifacts/trace.zip", "device-artifacts/trace.zip"),
+        ("D:/device-artifacts/trace.zip", "D:/device-artifacts/trace.zip"),
+    ],
+)
+def test_a_path_on_another_drive_of_windows_is_not_relative(
+    monkeypatch: pytest.MonkeyPatch, path: str, seen: str
+) -> None:
+    monkeypatch.setattr(os.path, "relpath", ntpath.relpath)
+
+    from_suite = path_from(PureWindowsPath("C:/suite"), PureWindowsPath(path))
+
+    assert from_suite == PureWindowsPath(seen)

@@ -1,8 +1,9 @@
 """Where the artifacts of tests are."""
 
+import os
 import re
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 from zlib import crc32
 
@@ -54,6 +55,14 @@ def file_name(name: str) -> str:
     return f"{plain[:_NAME_LENGTH]}-{crc32(name.encode(errors='replace')):08x}".lstrip(
         "-"
     )
+
+
+def path_from(start: PurePath, path: PurePath) -> PurePath:
+    """Return a path as seen from a directory, the path itself if it is on another drive of Windows."""
+    try:
+        return type(path)(os.path.relpath(path, start))
+    except ValueError:
+        return path
 
 
 def not_saved(root: Path, error: OSError) -> str:

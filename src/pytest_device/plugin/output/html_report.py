@@ -1,11 +1,12 @@
 """Adds the files of a failed test to its row in the report of pytest-html: the picture, and links to the others."""
 
 import base64
-import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pytest_device.plugin.output.artifacts import path_from
 
 if TYPE_CHECKING:
     import pytest
@@ -23,8 +24,10 @@ def add_files(
             content = base64.b64encode(path.read_bytes()).decode()
             extras.append(make.png(content, name))
         else:
-            link = Path(os.path.relpath(path, start)).as_posix()
-            extras.append(make.url(link, name))
+            link = path_from(start, path)
+            # A browser takes the letter of a drive for a scheme.
+            url = link.as_uri() if link.is_absolute() else link.as_posix()
+            extras.append(make.url(url, name))
 
     vars(report)["extras"] = extras
 

@@ -1,6 +1,5 @@
 """Connects tests with the recorder of their devices: which test, which attempt, which folder, which option."""
 
-import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -327,7 +326,7 @@ class DeviceTraces:
             return
 
         start = item.config.invocation_params.dir
-        path = os.path.relpath(trace.path, start)
+        path = str(artifacts.path_from(start, trace.path))
         text = (
             f"{path}\nopen it: pytest-device trace open {SYSTEM.shell.argument(path)}"
         )
