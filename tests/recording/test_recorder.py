@@ -25,7 +25,7 @@ from pytest_device.trace.reader import read
 from pytest_device.trace.recorder import Command, DeviceRecorder, Recorder
 from pytest_device.trace.recording import Recording
 from pytest_device.trace.values import Device, Failure
-from pytest_device.trace.viewer import served
+from pytest_device.trace.viewer import VIEWER, installed_viewers, served
 from tests.fakes.clock import FakeClock
 from tests.fakes.http_server import running
 
@@ -258,6 +258,21 @@ def test_a_trace_that_is_being_written_is_no_leftover(
     trace.close()  # as the system does for a process that is killed
 
     assert list(left_over(tmp_path)) == [trace.lines]
+
+
+@pytest.mark.parametrize(
+    ("version", "is_used"), [("1.52.0", False), ("1.53.1", True), ("2.0.0", True)]
+)
+def test_an_installed_viewer_that_cannot_read_traces_is_not_used(
+    tmp_path: Path, version: str, *, is_used: bool
+) -> None:
+    package = tmp_path / "node_modules/playwright-core"
+    viewer = package / VIEWER
+    viewer.mkdir(parents=True)
+    (viewer / "index.html").touch()
+    (package / "package.json").write_text(json.dumps({"version": version}))
+
+    assert (viewer in installed_viewers(tmp_path / "suite")) is is_used
 
 
 @pytest.mark.parametrize("name", ["index.html", "%00", "../secret.txt", "missing"])

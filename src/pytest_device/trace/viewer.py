@@ -1,5 +1,6 @@
 """Serves Playwright's pages, its trace viewer or a report, on this machine and to this user only."""
 
+import json
 import mimetypes
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,13 +15,15 @@ from pytest_device.same_user import is_permitted
 
 VIEWER: Final = Path("lib/vite/traceViewer")
 """The viewer in the directory of `playwright-core`."""
+OLDEST: Final = (1, 53)
+"""The first release of Playwright whose viewer reads version 8 of the format."""
 _TRACE: Final = "/trace.zip"
 _TYPES: Final = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
 """Types that a machine may have changed: a browser runs no script of another type."""
 
 
 def installed_viewers(directory: Path) -> list[Path]:
-    """Return the viewers that are installed: those of Python's Playwright, and of the npm project of a directory."""
+    """Return the installed viewers that read traces: those of Python's Playwright, and of the npm project of a directory."""
     packages: list[Path] = []
 
     spec = find_spec("playwright")
@@ -34,8 +37,18 @@ def installed_viewers(directory: Path) -> list[Path]:
     for above in (directory, *directory.parents):
         packages.append(above / "node_modules/playwright-core")
 
-    viewers = [package / VIEWER for package in packages]
-    return [viewer for viewer in viewers if (viewer / "index.html").is_file()]
+    return [package / VIEWER for package in packages if _reads_traces(package)]
+
+
+def _reads_traces(package: Path) -> bool:
+    """Return whether a package has a viewer that reads our traces: an older one shows an error instead."""
+    try:
+        version = json.loads((package / "package.json").read_text("utf-8"))["version"]
+        numbers = tuple(int(number) for number in version.split(".")[:2])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return False
+
+    return numbers >= OLDEST and (package / VIEWER / "index.html").is_file()
 
 
 @contextmanager
