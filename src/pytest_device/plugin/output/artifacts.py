@@ -4,7 +4,7 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, TypeVar
 from zlib import crc32
 
 import pytest
@@ -14,6 +14,7 @@ from pytest_device.plugin.state import RETRIES
 from pytest_device.settings import Settings
 
 _NAME_LENGTH: Final = 100
+_Path = TypeVar("_Path", bound=PurePath)
 
 
 def attempt_of(item: pytest.Item) -> int:
@@ -57,7 +58,7 @@ def file_name(name: str) -> str:
     )
 
 
-def path_from(start: PurePath, path: PurePath) -> PurePath:
+def path_from(start: _Path, path: _Path) -> _Path:
     """Return a path as seen from a directory, the path itself if it is on another drive of Windows."""
     try:
         return type(path)(os.path.relpath(path, start))
