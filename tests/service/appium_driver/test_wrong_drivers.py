@@ -127,8 +127,8 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
     "presses other buttons": (
         Change(
             "alerts.js",
-            "isAccepted || buttons.length === 1 ? least : least + 1",
-            "isAccepted ? 3 : least",
+            "isAccepted || buttons.length === 1 ? first : first + 1",
+            "isAccepted ? 3 : first",
         ),
         Change(
             "alerts.js", "isAccepted ? buttons.length - 1 : 0),", "isAccepted ? 0 : 1),"

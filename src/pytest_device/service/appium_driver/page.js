@@ -27,6 +27,7 @@ const GROUP = 'pytest-device';
 const JPEG_QUALITY = 80;
 const STILL_MS = 2000;
 const WORLD_MS = 10_000;
+const CHANGE_MS = 1000;
 const SCRIPT_MS = 60_000;
 const TRIES = 5;
 const LOST_WORLD = /context|navigated|Cannot find/i;
@@ -69,9 +70,9 @@ export class Page {
     this.#client = client;
     this.#session = session;
     this.#options = options;
-    for (const [event, take] of Object.entries(this.#events())) {
+    for (const [event, handle] of Object.entries(this.#events())) {
       client.on(`${event}.${session}`, (params) => {
-        take(params);
+        handle(params);
         this.wake();
       });
     }
@@ -80,6 +81,7 @@ export class Page {
 
   static async attach(client, target, options) {
     const { sessionId } = await client.send('Target.attachToTarget', { targetId: target, flatten: true });
+
     return new Page(client, target, sessionId, options);
   }
 
@@ -131,7 +133,9 @@ export class Page {
     } finally {
       opened.cancel();
     }
+
     this.refuseDialog();
+
     throw new errors.ScriptTimeoutError(`the page did not respond to ${method} within ${SCRIPT_MS / 1000} s`);
   }
 
@@ -153,9 +157,12 @@ export class Page {
         const number = element === null ? null : await this.#numberOf(element, world);
         return await this.#answer(world, request, number, element);
       } catch (error) {
+        // The page was navigated meanwhile: the new document answers.
         const isLost = error.response && LOST_WORLD.test(error.message);
         if (!isLost || tries === TRIES) throw error;
-        if (this.#worlds.get(this.target) === world) await this.#until(() => this.#worlds.get(this.target) !== world, 1000).promise;
+
+        const hasChanged = () => this.#worlds.get(this.target) !== world;
+        if (!hasChanged()) await this.#until(hasChanged, CHANGE_MS).promise;
       }
     }
   }
@@ -175,6 +182,7 @@ export class Page {
   async dispatch(events) {
     const sent = events.map(([method, params]) => this.sendToDocument(method, params));
     const results = await Promise.allSettled(sent);
+
     const failed = results.find(({ status, reason }) => status === 'rejected' && !isAlert(reason));
     if (failed) throw failed.reason;
   }
@@ -182,12 +190,14 @@ export class Page {
   /** Wait for a navigation that the commands before have begun. */
   async settled() {
     if (this.#stopper) return;
+
     try {
       // The page's own events come before the answer.
       await this.sendToDocument('Runtime.evaluate', { expression: '0' });
     } catch (error) {
       if (!isAlert(error) && !LOST_WORLD.test(error.message)) throw error;
     }
+
     await this.loaded();
   }
 
@@ -196,25 +206,29 @@ export class Page {
     const { pageLoad, strategy } = this.#options.limits();
     const isLoaded = () => strategy === 'none' || !(this.#isLoading || this.#isScheduled);
     const isReady = () => this.#stopper !== null || (this.#isPrepared && isLoaded());
-    if (!isReady() && !(await this.#until(isReady, pageLoad).promise)) {
-      throw new errors.TimeoutError(`the page was not loaded within ${pageLoad / 1000} s`);
-    }
+    if (isReady()) return;
+
+    const hasLoaded = await this.#until(isReady, pageLoad).promise;
+    if (!hasLoaded) throw new errors.TimeoutError(`the page was not loaded within ${pageLoad / 1000} s`);
   }
 
   /** Accept or dismiss the open dialog. Throws NoAlertOpen. */
   async closeDialog(accept, { isReported = false } = {}) {
     const { dialog } = this;
     if (!dialog) throw new errors.NoAlertOpenError();
+
     const text = accept && dialog.text !== undefined ? { promptText: dialog.text } : {};
     await this.send('Page.handleJavaScriptDialog', { accept, ...text });
     this.#closed(dialog);
     if (isReported) this.reported = dialog.message;
+
     await this.settled();
   }
 
   /** Return the URL and the title of the document. */
   async address() {
     const { currentIndex, entries } = await this.send('Page.getNavigationHistory');
+
     return entries[currentIndex];
   }
 
@@ -223,6 +237,7 @@ export class Page {
     const { currentIndex, entries } = await this.send('Page.getNavigationHistory');
     const entry = entries[currentIndex + steps];
     if (!entry) return;
+
     await this.send('Page.navigateToHistoryEntry', { entryId: entry.id });
     await this.settled();
   }
@@ -230,7 +245,10 @@ export class Page {
   /** Return a screenshot in Base64, of a part of the screen or all of it. */
   async screenshot(clip) {
     await this.loaded();
-    return (await this.sendToDocument('Page.captureScreenshot', { format: 'png', ...(clip ? { clip } : {}) })).data;
+    const options = clip ? { format: 'png', clip } : { format: 'png' };
+    const { data } = await this.sendToDocument('Page.captureScreenshot', options);
+
+    return data;
   }
 
   /** Pass the frames that the page draws, JPEG in Base64, to `take`, with at least some milliseconds between two of them. */
@@ -249,10 +267,12 @@ export class Page {
   async still() {
     this.#frame = null;
     const { promise, cancel } = this.#until(() => this.#frame, STILL_MS);
+    // A new start has the browser send a frame, even if nothing has changed.
     if (this.#cast) this.send('Page.stopScreencast').catch(() => {});
     this.send('Page.startScreencast', { format: 'jpeg', quality: JPEG_QUALITY }).catch(() => {});
     await promise.finally(cancel);
     if (!this.#cast) this.send('Page.stopScreencast').catch(() => {});
+
     return this.#frame;
   }
 
@@ -260,8 +280,9 @@ export class Page {
   async evaluate(expression) {
     await this.loaded();
     const { uniqueId } = await this.#world();
-    const how = { expression, uniqueContextId: uniqueId, awaitPromise: true, returnByValue: true, userGesture: true };
-    return resultOf(await this.sendToDocument('Runtime.evaluate', how)).value;
+    const options = { expression, uniqueContextId: uniqueId, awaitPromise: true, returnByValue: true, userGesture: true };
+
+    return resultOf(await this.sendToDocument('Runtime.evaluate', options)).value;
   }
 
   /** Return the text of the clipboard by pasting it: pages without an origin, such as that of a dialog, have no other way. */
@@ -279,6 +300,7 @@ export class Page {
     await this.loaded();
     const { object } = await this.sendToDocument('DOM.resolveNode', { backendNodeId: this.#nodeOf(element), objectGroup: GROUP });
     const call = { functionDeclaration, objectId: object.objectId, arguments: args.map((value) => ({ value })), returnByValue: true };
+
     return resultOf(await this.sendToDocument('Runtime.callFunctionOn', call)).value;
   }
 
@@ -306,16 +328,20 @@ export class Page {
     };
     const result = resultOf(await this.sendToDocument('Runtime.callFunctionOn', call));
     if (isDeep) this.send('Runtime.releaseObjectGroup', { objectGroup: GROUP }).catch(() => {});
+
     const answer = isDeep ? plain(result.deepSerializedValue) : result.value;
     if (answer.isStale) throw stale(element);
     if (answer.refused) throw new REFUSALS[answer.refused](answer.message);
-    return isDeep ? answer.value.map(([index, node]) => this.#idOf(index, node)) : answer.value;
+    if (!isDeep) return answer.value;
+
+    return answer.value.map(([index, node]) => this.#idOf(index, node));
   }
 
   #idOf(index, { node, loader }) {
     // The form of chromedriver's IDs, so that both drivers know each other's elements.
     const id = `f.${this.target}.d.${loader}.e.${node}`;
     this.#numbers.set(id, index);
+
     return id;
   }
 
@@ -326,6 +352,7 @@ export class Page {
       throw new errors.StaleElementReferenceError(`stale element reference: the element is not on the screen: ${owner}`);
     }
     if (loader !== this.#loader) throw stale(element);
+
     return Number(node);
   }
 
@@ -355,6 +382,7 @@ export class Page {
     if (!world()) await this.#until(() => world() || this.#stopper, WORLD_MS).promise;
     this.refuseDialog();
     if (!world()) throw new errors.UnknownError('the page has no document');
+
     return world();
   }
 
@@ -391,11 +419,13 @@ export class Page {
       check();
     }, this.#pending);
     promise.catch(() => end(null));
+
     return { promise, cancel: () => end(null) };
   }
 
   async #bounded(begin, rejections) {
     if (this.#gone) throw this.#gone;
+
     let rejection;
     try {
       return await new Promise((resolve, reject) => {
@@ -432,24 +462,33 @@ export class Page {
 
   #closed(dialog) {
     if (!dialog || this.dialog !== dialog) return;
+
     this.dialog = null;
     this.#options.onDialogClosed(this);
   }
 
   #events() {
-    const own = (take) => (params) => params.frameId === this.target && take(params);
-    const loading = (isLoading) => own(() => {
+    // Of the page itself, not of a frame in it.
+    const ofPage = (handle) => (params) => {
+      if (params.frameId === this.target) handle(params);
+    };
+    const loading = (isLoading) => ofPage(() => {
       this.#isLoading = isLoading;
       this.#isScheduled = false;
     });
+
     return {
       'Page.frameStartedLoading': loading(true),
       'Page.frameStoppedLoading': loading(false),
       'Page.domContentEventFired': () => {
         if (this.#options.limits().strategy === 'eager') this.#isLoading = false;
       },
-      'Page.frameScheduledNavigation': own(() => { this.#isScheduled = true; }),
-      'Page.frameClearedScheduledNavigation': own(() => { this.#isScheduled = false; }),
+      'Page.frameScheduledNavigation': ofPage(() => {
+        this.#isScheduled = true;
+      }),
+      'Page.frameClearedScheduledNavigation': ofPage(() => {
+        this.#isScheduled = false;
+      }),
       'Page.frameNavigated': ({ frame }) => {
         if (frame.id !== this.target) return;
         this.#loader = frame.loaderId;
@@ -468,18 +507,20 @@ export class Page {
         if (context.name === WORLD) this.#worlds.set(context.auxData.frameId, context);
       },
       'Runtime.executionContextDestroyed': ({ executionContextUniqueId }) => {
-        for (const [frame, { uniqueId }] of this.#worlds) if (uniqueId === executionContextUniqueId) this.#worlds.delete(frame);
+        for (const [frame, { uniqueId }] of this.#worlds) {
+          if (uniqueId === executionContextUniqueId) this.#worlds.delete(frame);
+        }
       },
       'Runtime.executionContextsCleared': () => {
         this.#worlds.clear();
         this.#numbers.clear();
       },
       'Page.screencastFrame': ({ data, sessionId }) => {
-        const { take, gapMs } = this.#cast ?? { take: () => {}, gapMs: 0 };
         this.#frame = data;
-        take(data);
-        const next = () => this.send('Page.screencastFrameAck', { sessionId }).catch(() => {});
-        setTimeout(next, gapMs).unref();
+        this.#cast?.take(data);
+        // The browser sends the next frame once this one is acknowledged.
+        const acknowledge = () => this.send('Page.screencastFrameAck', { sessionId }).catch(() => {});
+        setTimeout(acknowledge, this.#cast?.gapMs ?? 0).unref();
       },
       'Inspector.targetCrashed': () => this.onCrash(),
     };
@@ -498,6 +539,7 @@ function resultOf({ result, exceptionDetails }) {
   if (exceptionDetails) {
     throw new errors.JavaScriptError(exceptionDetails.exception?.description ?? exceptionDetails.text);
   }
+
   return result;
 }
 
