@@ -256,6 +256,18 @@ def test_an_alert_because_of_a_choice_is_shown_instead_of_the_list(
     assert seen(driver, "heard").text == "announced"
 
 
+def test_a_field_that_opens_an_alert_is_filled_and_cleared(driver: Remote) -> None:
+    day = seen(driver, "day")
+    day.send_keys("2026-01-02")
+    assert part(driver, "message") == "2026-01-02"
+    driver.switch_to.alert.accept()
+    day.clear()
+    assert part(driver, "message") == "No day"
+    driver.switch_to.alert.accept()
+
+    assert seen(driver, "heard").text == "day day"
+
+
 def test_an_alert_and_a_list_on_ios(opened_on_ios: Remote) -> None:
     driver = opened_on_ios
     seen(driver, "confirm").click()

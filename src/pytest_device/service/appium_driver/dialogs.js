@@ -74,15 +74,22 @@ export function onDialogClosed(driver, page) {
   erase(driver, { kind: 'dialog', page });
 }
 
+/** Return the answer to a change, null if the app opens a dialog because of it: the page then does not answer. */
+export async function unlessDialog(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!isAlert(error)) throw error;
+
+    return null;
+  }
+}
+
 /** Draw the options of a selection list; `choose` sets one by its index. Throws if they cannot be shown. */
 export async function offer(driver, page, options, choose) {
   const answer = async ({ answer: index, turned }) => {
     if (index === 'dismiss') return erase(driver, { kind: 'list' });
-    try {
-      await choose(turned ?? Number(index));
-    } catch (error) {
-      if (!isAlert(error)) throw error; // the app opens a dialog because of the choice
-    }
+    await unlessDialog(choose(turned ?? Number(index)));
     if (turned === undefined) erase(driver, { kind: 'list' });
   };
   const html = driver.platform === 'iOS' ? wheelHtml(options) : listHtml(options);

@@ -94,12 +94,12 @@ export const commands = {
   },
 
   async clear(element) {
-    await this.askPage('empty', {}, element);
+    await dialogs.unlessDialog(this.askPage('empty', {}, element));
   },
 
   async setValue(value, element) {
     const text = Array.isArray(value) ? value.join('') : String(value);
-    const isTyped = await this.askPage('fill', { text }, element);
+    const isTyped = await dialogs.unlessDialog(this.askPage('fill', { text }, element));
     if (isTyped) await this.onPage((page) => page.input(new Keyboard().typed(text)));
   },
 

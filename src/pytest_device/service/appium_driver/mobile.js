@@ -5,6 +5,7 @@ import { startActivity } from './activities.js';
 import * as alerts from './alerts.js';
 import { follow } from './background.js';
 import { densityOf, toClient } from './density.js';
+import { unlessDialog } from './dialogs.js';
 import { GESTURES } from './gestures.js';
 import { performEditorAction, pressButton, pressKeyCode, typeKeys } from './keys.js';
 import { isMobile, parsed, refusal, setsCloudStatus } from './scripts.js';
@@ -249,7 +250,7 @@ async function turnWheel(driver, { elementId, order, offset = 0.2 }) {
   if (!(offset > 0 && offset <= 0.5)) {
     throw new errors.InvalidArgumentError(`'offset' value is expected to be in range (0.0, 0.5]. '${offset}' was given instead`);
   }
-  await driver.askPage('turn', { order: way }, elementId);
+  await unlessDialog(driver.askPage('turn', { order: way }, elementId));
 }
 
 async function alert(driver, { action, buttonLabel }) {

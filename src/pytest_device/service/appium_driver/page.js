@@ -128,8 +128,10 @@ export class Page {
     answer.catch(() => {}); // of a page that ends after the dialog opened
     const opened = this.#until(() => this.#stopper !== null, SCRIPT_MS);
     try {
-      const first = await Promise.race([answer.then((value) => ({ value })), opened.promise]);
-      if (first) return first.value;
+      const answered = answer.then((value) => ({ value }));
+      const stopped = opened.promise.then(() => null);
+      const outcome = await Promise.race([answered, stopped]);
+      if (outcome !== null) return outcome.value;
     } finally {
       opened.cancel();
     }
