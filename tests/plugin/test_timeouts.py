@@ -1,7 +1,10 @@
 """pytest-timeout limits the time of a test, without the wait for its device."""
 
+from typing import NamedTuple
+
 import pytest
 
+from pytest_device.plugin.provider.timeouts import TimerNotes, start_limited
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received
 from tests.fakes.http_server import Answer, scripted_server
@@ -181,3 +184,41 @@ def test_fails(device_driver): pass
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*the suite's own"])
     result.stdout.no_fnmatch_line("*pytest-timeout*")
+
+
+class TimerSettings(NamedTuple):
+    """The part of pytest-timeout's settings in use."""
+
+    timeout: float
+
+
+class Timers:
+    """Stands in for the timers of pytest-timeout."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+        """After which a timer ends the test, None without one."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_timeout_set_timer(self, settings: TimerSettings) -> bool:
+        self.seconds = settings.timeout
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_timeout_cancel_timer(self) -> bool:
+        self.seconds = None
+        return True
+
+
+def test_a_test_whose_driver_starts_when_its_time_is_over_has_a_timer(
+    pytester: pytest.Pytester,
+) -> None:
+    item = pytester.getitem("def test_func(): pass")
+    timers = Timers()
+    item.config.pluginmanager.register(timers)
+    TimerNotes().pytest_timeout_set_timer(item, TimerSettings(-0.5))  # it is over
+
+    with start_limited(item, lost=pytest.fail):
+        pass
+
+    assert timers.seconds == 0.1

@@ -104,8 +104,10 @@ def start_limited(
     left = timer.until - time.monotonic()
     item.ihook.pytest_timeout_cancel_timer(item=item)
     _start(item, timer, left + _GRACE_SECONDS)
+    has_started = False
     try:
         yield max(_MIN_SECONDS, left)
+        has_started = True
     except (ControllerError, pytest.fail.Exception):
         if time.monotonic() < timer.until:
             raise
@@ -114,7 +116,9 @@ def start_limited(
         raise _TestTimeoutError from None
     finally:
         item.ihook.pytest_timeout_cancel_timer(item=item)
-        if (left := timer.until - time.monotonic()) > 0:
+        left = timer.until - time.monotonic()
+        # After a start within the grace period, too: the test would have no limit.
+        if has_started or left > 0:
             _start(item, timer, left)
 
 
