@@ -102,8 +102,9 @@ def expected(dispatcher: Dispatcher[int], test: int) -> float:
     [
         ("test_it.py::TestShort", "test_it.py::TestLong"),
         ("test_short.py", "test_long.py"),
+        ("test_short.py::TestIt", "test_long.py::TestIt"),
     ],
-    ids=["class", "file"],
+    ids=["class", "file", "class of the same name"],
 )
 def test_a_new_test_counts_like_those_of_its_class_or_file(
     short: str, long: str

@@ -145,12 +145,11 @@ class TestPlan:
         @cache
         def families(test: int) -> Sequence[int | str]:
             size = self.sizes[test].bit_length() if self.sizes else 0
-            function = nodeids[test].partition("[")[0]
-            file, _, name = function.partition("::")
-            if name and "::" not in name:  # most tests: three times as fast
-                return size, file, function
-
-            return size, *accumulate(function.split("::"), "{}::{}".format)
+            function, bracket, _ = nodeids[test].partition("[")
+            names = function.split("::")
+            if not bracket:
+                names.pop()  # no other test has this function
+            return size, *accumulate(names, "{}::{}".format)
 
         return families
 
