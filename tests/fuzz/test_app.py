@@ -94,9 +94,10 @@ def test_references_to_earlier_variables_are_replaced_by_their_values(
                 continue
             form, number = piece
             name = f"V{number % index}" if index else "NONE"
-            value = environ.get(name, expected.get(name)) or (
-                "d" if "-d" in form else ""
-            )
+            # An empty variable of the process does not hide the one of the file.
+            value = environ.get(name) or expected.get(name)
+            if not value:
+                value = "d" if "-d" in form else ""
             text, wanted = (
                 text + form.format(name),
                 wanted + value + "/" * form.endswith("/"),
