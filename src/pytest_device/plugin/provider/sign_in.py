@@ -93,7 +93,7 @@ def _of_run(settings: Settings, worker: Mapping[str, Any], make: Any) -> Any:
     return shared(worker[SERVICES], FIXTURE, make)
 
 
-def _client(settings: Settings, clients: "Any") -> "Client":
+def _client(settings: Settings, clients: Any) -> "Client":
     """Return the client that the option names, with the redirect URI of the suite's first one if it has no own."""
     from pytest_device.auth.provider.model import Client
 
@@ -117,7 +117,7 @@ def _client(settings: Settings, clients: "Any") -> "Client":
     return client
 
 
-def _users(settings: Settings, users: "Any") -> "tuple[User, ...]":
+def _users(settings: Settings, users: Any) -> "tuple[User, ...]":
     """Return the users, that of the option first; one without a password has that of the environment."""
     from dataclasses import replace
 
