@@ -12,6 +12,7 @@ import pytest
 import pytest_device
 from pytest_device import DeviceClient, SessionRequest
 from pytest_device.controllers.snapshot import Rect
+from pytest_device.figures import shortened
 from pytest_device.platforms.addresses import canonical
 from pytest_device.plugin.durations import junit_name
 from pytest_device.plugin.markers import arguments_by_name
@@ -70,6 +71,7 @@ FUNCTIONS = (
     next_piece_for,
     normalize,
     resolve,
+    shortened,
     split,
     variants,
     weighed,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_device.escape import escaped
-from pytest_device.figures import counted
+from pytest_device.figures import counted, shortened
 from pytest_device.report.attempts import Location
 from pytest_device.report.lines import Incident, group_incidents
 from pytest_device.report.phase import FAILED
@@ -38,11 +38,11 @@ class Annotation:
             values["file"] = self.location.file
             values["line"] = str(self.location.line)
 
-        values["title"] = _cut(mask(self.title), _MAX_TITLE)
+        values["title"] = shortened(mask(self.title), _MAX_TITLE)
         properties = ",".join(
             f"{name}={_encoded(value, _PROPERTY)}" for name, value in values.items()
         )
-        message = _encoded(_cut(mask(self.message), _MAX_MESSAGE), _DATA)
+        message = _encoded(shortened(mask(self.message), _MAX_MESSAGE), _DATA)
         return f"::{self.level} {properties}::{message}"
 
 
@@ -107,10 +107,6 @@ def _described(result: TestResult) -> str:
     }
     lines += [f"{name}: {value}" for name, value in facts.items() if value]
     return "\n".join(lines)
-
-
-def _cut(text: str, max_length: int) -> str:
-    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 def _encoded(text: str, codes: Mapping[int, str]) -> str:

@@ -7,7 +7,7 @@ from string import punctuation
 from typing import Final
 
 from pytest_device.escape import escaped
-from pytest_device.figures import counted
+from pytest_device.figures import counted, shortened
 from pytest_device.report.phase import FAILED
 from pytest_device.report.test_result import TestResult
 from pytest_device.verdict import Verdict
@@ -236,10 +236,7 @@ def _code(text: str) -> str:
 def _encoded(text: str, max_length: int) -> str:
     """Return foreign text in one line, cut if it is long, without any syntax."""
     line = " ".join(escaped(text).split())
-    if len(line) > max_length:
-        line = f"{line[: max_length - 1]}…"
-
-    return line.translate(_ENTITIES)
+    return shortened(line, max_length).translate(_ENTITIES)
 
 
 def _size(text: str) -> int:

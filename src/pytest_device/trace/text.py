@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any, Final
 
+from pytest_device.figures import shortened
 from pytest_device.trace.reader import ReadAction, ReadTrace
 
 FAIL: Final = "FAIL"
@@ -52,15 +53,15 @@ def around(trace: ReadTrace, action: ReadAction) -> str:
 
 
 def _header(trace: ReadTrace) -> Iterator[str]:
-    yield _cut(f"{trace.title}: {trace.state}", 2 * _MAX_LINE)
+    yield shortened(f"{trace.title}: {trace.state}", 2 * _MAX_LINE)
 
     devices = "; ".join(trace.annotations)
     if devices:
-        yield _cut(devices, _MAX_LINE)
+        yield shortened(devices, _MAX_LINE)
 
 
 def _error(error: Mapping[str, Any]) -> Iterator[str]:
-    yield _cut(str(error.get("message", "")), _MAX_ERROR)
+    yield shortened(str(error.get("message", "")), _MAX_ERROR)
     for frame in list(error.get("stack") or ())[:_MAX_FRAMES]:
         yield f"  at {frame.get('file')}:{frame.get('line')} in {frame.get('function', '')}"
 
@@ -103,7 +104,7 @@ def _line(trace: ReadTrace, action: ReadAction, depths: Mapping[str, int]) -> st
         f"{action.number:4} {seconds:7.1f}s {length:>6} {mark} {indent}{action.title}"
     )
 
-    return _cut(f"{text}{location}{error}", _MAX_LINE)
+    return shortened(f"{text}{location}{error}", _MAX_LINE)
 
 
 def _depths(trace: ReadTrace) -> Mapping[str, int]:
@@ -171,7 +172,7 @@ def _tree_lines(
                 f"[{box['x']:.0f},{box['y']:.0f} {box['width']:.0f}x{box['height']:.0f}]"
             )
 
-        yield _cut(indent + " ".join(words), _MAX_LINE)
+        yield shortened(indent + " ".join(words), _MAX_LINE)
         yield from _tree_lines(node.get("children") or (), f"{indent}  ")
 
 
@@ -184,7 +185,7 @@ def _log(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
         yield "Device log:"
 
     for line in shown[-_MAX_LOG_LINES:]:
-        yield _cut(f"  {line.level} {line.text}", _MAX_LINE)
+        yield shortened(f"  {line.level} {line.text}", _MAX_LINE)
 
 
 def _within(lines: Sequence[str], characters: int) -> list[str]:
@@ -198,7 +199,3 @@ def _within(lines: Sequence[str], characters: int) -> list[str]:
         kept.append(line)
 
     return kept
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
