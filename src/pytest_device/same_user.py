@@ -28,9 +28,8 @@ def is_permitted(client: Address | None, server: Address | None) -> bool:
     if not shows_users():
         return True
 
-    if not (
-        client and server
-    ):  # the connection was closed before its addresses were read
+    # The connection was closed before its addresses were read.
+    if not client or not server:
         return False
 
     user = SYSTEM.connection_user(client, server)

@@ -225,13 +225,14 @@ def _check_budget(
 ) -> None:
     """Compare the plan with the budget: note it if the plan needs more, or refuse the run. Raises ConfigError."""
     settings = run.settings
-    if settings.budget_minutes is None or not will_run(config):
+    budget = settings.budget_minutes
+    if budget is None or not will_run(config):
         return
 
     # Here: a run without a budget pays for no plan.
     from pytest_device.plugin.output.plan import budget_problem
 
-    problem = budget_problem(items, config, settings)
+    problem = budget_problem(items, config, settings, budget)
     if problem and settings.budget_action == "refuse":
         raise ConfigError(
             f"{problem}: run fewer tests, or increase {Options.budget_minutes.flag}; --device-plan shows the plan"

@@ -181,10 +181,8 @@ def group_to_join(
     end = run.end(queue, free_in)
 
     for plain in run.plain_queues():
-        first = next(
-            run.lengths(plain)
-        )  # the longest, unless the suite's order is kept
-        if first > _LONG_PLAIN * (end - own):
+        # The first is the longest, unless the suite's order is kept.
+        if next(run.lengths(plain)) > _LONG_PLAIN * (end - own):
             return None
 
     saved = end - run.end(queue, [*free_in, ready])

@@ -144,7 +144,7 @@ class TestPlan:
 
         @cache
         def families(test: int) -> Sequence[int | str]:
-            size = self.sizes[test].bit_length() if self.sizes else 0
+            size = self._size(test).bit_length()
             function, bracket, _ = nodeids[test].partition("[")
             names = function.split("::")
             if not bracket:

@@ -48,9 +48,8 @@ def check_devices(
             session_type: asyncio.run(all_available(platform, session_type, machine))
             for session_type in _TYPES
         }
-        for availability in availabilities[
-            SessionType.APPIUM
-        ]:  # supported by every kind
+        # Appium sessions are supported by every kind.
+        for availability in availabilities[SessionType.APPIUM]:
             yield _finding(platform, availability.kind, availabilities)
 
 

@@ -161,13 +161,12 @@ def _schedule(
 
 
 def budget_problem(
-    tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
+    tests: Sequence[pytest.Item],
+    config: pytest.Config,
+    settings: Settings,
+    budget: float,
 ) -> str:
     """Return how many minutes a run is expected to need, boots included, if that is more than its budget; else ""."""
-    budget = settings.budget_minutes
-    if budget is None:
-        return ""
-
     # Each worker compares the whole run: it has collected all tests.
     worker_input: dict[str, Any] = getattr(config, "workerinput", {})
     width: int = worker_input.get("workercount", 1)

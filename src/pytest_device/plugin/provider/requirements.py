@@ -133,9 +133,8 @@ class Requirements:
 
     def planned(self, requirement: DeviceRequirement) -> DeviceRequirement:
         """Return a requirement as it was before fixtures changed it."""
-        if (
-            not self._planned
-        ):  # saves hashing the requirement for each test of most runs
+        # Most runs have none: that saves hashing the requirement for each test.
+        if not self._planned:
             return requirement
 
         return self._planned.get(requirement, requirement)
