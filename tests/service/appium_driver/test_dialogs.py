@@ -207,6 +207,13 @@ def test_an_alert_of_a_window_that_opens_is_shown(driver: Remote) -> None:
     assert eventually(lambda: seen(driver, "title").text == "First", 10)
 
 
+def test_an_alert_that_opens_during_a_find_is_found(driver: Remote) -> None:
+    seen(driver, "busy-alert").click()
+    # The app is busy for a second before its alert: a find waits for it meanwhile.
+    assert part(driver, "message") == "Finished"
+    driver.switch_to.alert.accept()
+
+
 def test_the_app_is_out_of_reach_behind_an_alert(driver: Remote) -> None:
     counter = seen(driver, "counter")
     ask(driver)
