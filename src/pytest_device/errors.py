@@ -6,31 +6,31 @@ DeviceError
 │   └── ProjectError            found in the files of the app under test
 ├── ServiceError
 │   ├── TransportError          no response
-│   │   └── CreateDelayedError  none to a create call yet, which stays open
-│   ├── UnexpectedReplyError    a response that is not in the document
-│   ├── StopDelayedError        a stop that takes longer, and continues by itself
-│   └── StatusError             a refusal
+│   │   └── CreateDelayedError  no response to a create call yet; the call stays open
+│   ├── UnexpectedReplyError    a response that the document doesn't describe
+│   ├── StopDelayedError        the stop takes long, and continues in the background
+│   └── StatusError             an error status, or a redirect
 │       ├── InvalidRequestError 400
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
 │       ├── ForbiddenError      403
 │       ├── NotFoundError       404
 │       │   └── SessionGoneError
-│       └── NoCapacityError     429 or 503 to a create call: nothing was created, later it may be
-├── NotAttemptedError           an equal attempt of this run has failed before
-├── LeaseTimeoutError           the session limit is reached, or the service has no capacity
-├── SessionError                a session that failed; has its ID and session page
-│   ├── SessionFailedError      errored
-│   ├── SessionStoppedError     stopped by someone else, or by a limit
-│   ├── SessionTimeoutError     not ready in time
-│   └── StopFailedError         may still be running
-├── ControllerError             the session is fine, but its controller failed or refused
-│   ├── ControllerLostError     no response of the controller's own
-│   ├── AgentDeviceError        a refusal by agent-device
-│   └── ArgentError             a refusal by argent
+│       └── NoCapacityError     429 or 503 to a create call: nothing was created, try again later
+├── NotAttemptedError           an identical request of this run has already failed
+├── LeaseTimeoutError           no session in time: the limit is reached, or the service has no capacity
+├── SessionError                a session failed: its ID and session page
+│   ├── SessionFailedError      it became errored
+│   ├── SessionStoppedError     it was stopped by someone else, or by a limit
+│   ├── SessionTimeoutError     it was not ready in time
+│   └── StopFailedError         it could not be stopped, and may still be running
+├── ControllerError             the session is fine, but its controller failed, or rejected a command
+│   ├── ControllerLostError     it stopped responding
+│   ├── AgentDeviceError        agent-device rejected a command
+│   └── ArgentError             argent rejected a call
 ├── ResponseError               an error response of an identity provider
 │   ├── AuthError               to an authorization request
 │   └── TokenError              to a token request
-└── AppError                    both are fine, but the app under test failed
+└── AppError                    session and controller are fine, but the app under test failed
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -112,7 +112,14 @@ class AuthConfigError(ConfigError, ValueError):
 
 
 class ServiceError(DeviceError):
-    """A call to the service failed."""
+    """A call to the service failed.
+
+    >>> try:
+    ...     client.get("00000000-0000-4000-8000-00000000dead")
+    ... except ServiceError as error:
+    ...     print(type(error).__name__)
+    NotFoundError
+    """
 
 
 class TransportError(ServiceError):
@@ -120,7 +127,7 @@ class TransportError(ServiceError):
 
     Attributes:
         sent: False only if the request was certainly never sent, so that repeating it is safe.
-        is_run_ending: Whether that was because a signal is ending the run.
+        is_run_ending: True if a signal is ending the run, so that the request was not sent.
 
     >>> TransportError("connection refused", sent=False).sent
     False
@@ -198,19 +205,46 @@ class StatusError(ServiceError):
 
 
 class InvalidRequestError(StatusError):
-    """400, 422: the request breaks a rule of the document, or the account has no simulator access."""
+    """400, 422: the request breaks a rule of the document, or the account has no simulator access.
+
+    >>> service.add_fault("create", "reply", status=422)
+    >>> client.create(request)
+    Traceback (most recent call last):
+        ...
+    pytest_device.InvalidRequestError: ...
+    """
 
 
 class UnauthorizedError(StatusError):
-    """401, or 400 with the code ``UNAUTHORIZED_ERROR``: the access token is invalid or missing."""
+    """401, or 400 with the code ``UNAUTHORIZED_ERROR``: the access token is invalid or missing.
+
+    >>> with DeviceClient(service.url, "an-expired-token") as client:
+    ...     client.get("00000000-0000-4000-8000-00000000dead")
+    Traceback (most recent call last):
+        ...
+    pytest_device.UnauthorizedError: ...
+    """
 
 
 class ForbiddenError(StatusError):
-    """403: the token may not read the project or perform this action."""
+    """403: the token may not read the project or perform this action.
+
+    >>> service.add_fault("create", "reply", status=403)
+    >>> client.create(request)
+    Traceback (most recent call last):
+        ...
+    pytest_device.ForbiddenError: ...
+    """
 
 
 class NotFoundError(StatusError):
-    """404: no project or session with this identifier."""
+    """404: no project or session with this identifier.
+
+    >>> client.get("00000000-0000-4000-8000-00000000dead")
+    Traceback (most recent call last):
+        ...
+    pytest_device.NotFoundError: ...
+    """
 
 
 class SessionGoneError(NotFoundError):
@@ -218,11 +252,19 @@ class SessionGoneError(NotFoundError):
 
 
 class NoCapacityError(StatusError):
-    """429 or 503 from the service itself to a create call: nothing was created, and the same call may succeed later."""
+    """429 or 503 from the service itself to a create call: nothing was created, and the same call may succeed later.
+
+    >>> service.add_fault("create", "reply", status=429, headers={"Retry-After": "30"})
+    >>> try:
+    ...     client.create(request)
+    ... except NoCapacityError as error:
+    ...     print(error.retry_after_seconds)
+    30.0
+    """
 
 
 class NotAttemptedError(DeviceError):
-    """An equal request of this run failed before, so that it was not sent again.
+    """An identical request of this run has already failed, so it was not sent again.
 
     Attributes:
         cause: The message of that error.
@@ -278,15 +320,39 @@ class SessionError(DeviceError):
 
 
 class SessionFailedError(SessionError):
-    """The session became ``errored``."""
+    """The session became ``errored``.
+
+    >>> service.add_fault("boot", "fail", reason="no booted device")
+    >>> with lease(client, request, policy=WaitPolicy(poll_interval_seconds=0.1)):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    pytest_device.SessionFailedError: ...
+    """
 
 
 class SessionStoppedError(SessionError):
-    """The session became ``stopped`` before it was ready, by another client or by a limit."""
+    """The session became ``stopped`` before it was ready, by another client or by a limit.
+
+    >>> service.add_fault("get", "expire")
+    >>> with lease(client, request, policy=WaitPolicy(poll_interval_seconds=0.1)):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    pytest_device.SessionStoppedError: ...
+    """
 
 
 class SessionTimeoutError(SessionError):
-    """The session was not ready within the wait limit."""
+    """The session was not ready in time.
+
+    >>> service.add_fault("boot", "delay", seconds=60)
+    >>> with lease(client, request, policy=WaitPolicy(timeout_seconds=0.2, poll_interval_seconds=0.1)):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    pytest_device.SessionTimeoutError: ...
+    """
 
 
 class StopFailedError(SessionError):
@@ -353,7 +419,11 @@ class AuthError(ResponseError):
 
 
 class TokenError(ResponseError):
-    """An error response to a token request."""
+    """An error response to a token request.
+
+    >>> TokenError({"error": "invalid_grant"}).params
+    {'error': 'invalid_grant'}
+    """
 
     @staticmethod
     def _meanings() -> Mapping[str, str]:
@@ -363,7 +433,7 @@ class TokenError(ResponseError):
 
 
 class ControllerError(DeviceError):
-    """The controller of a session in progress did not respond, or refused a call."""
+    """The controller of a session in progress did not respond, or rejected a command."""
 
 
 class ControllerLostError(ControllerError):
@@ -371,7 +441,7 @@ class ControllerLostError(ControllerError):
 
 
 class AgentDeviceError(ControllerError):
-    """agent-device refused a command.
+    """agent-device rejected a command.
 
     Attributes:
         code: Its own code.
@@ -397,7 +467,7 @@ class AgentDeviceError(ControllerError):
 
 
 class ArgentError(ControllerError):
-    """argent refused a call.
+    """argent rejected a call.
 
     Attributes:
         code: Its own code.

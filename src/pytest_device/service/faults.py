@@ -23,9 +23,8 @@ create, get, stop  ``change``: fields of the answer's session are    ``fields``
 get, stop          ``expire``: the session reaches its limit first   none
 boot               ``delay``: the device is not ready before         ``seconds`` since its creation
 boot               ``fail``: the session becomes errored             ``reason``, ``seconds`` until then (default 0)
-controller         all that can strike a get, but not ``change`` and  as above
-                   ``expire``; and ``dead``: it answers with status
-                   502 and a page in HTML
+controller         those of get without ``change`` and ``expire``;   as above
+                   and ``dead``: status 502 with an HTML page
 =================  ================================================  ===========================================
 
 ``controller`` is a request to the controller of a simulated session; with ``times=null`` all of them stay dead. The
