@@ -61,16 +61,14 @@ def test_it_writes_a_suite_and_prints_each_file_and_the_command_to_run(
         )
         == FILES
     )
-    assert result.stdout.endswith(
-        f"\nRun the tests: cd '{directory}' && pytest --device-local\n"
-    )
+    assert result.stdout.endswith(f"\nRun the tests: cd '{directory}' && pytest\n")
 
 
 def test_without_a_directory_it_writes_into_the_current_one(tmp_path: Path) -> None:
     result = run("init", cwd=tmp_path)
 
     assert set(files_in(tmp_path)) == FILES
-    assert result.stdout.endswith("\nRun the tests: pytest --device-local\n")
+    assert result.stdout.endswith("\nRun the tests: pytest\n")
 
 
 def test_a_directory_with_other_files_is_accepted(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def test_on_arm_the_packages_of_the_distribution_are_named(suite: Suite) -> None
 @pytest.mark.parametrize(
     ("environ", "line"),
     [
-        ({"PROMPT": "$P$G"}, 'cd /d "my suite" && pytest --device-local'),
-        ({}, "cd 'my suite'; pytest --device-local"),
+        ({"PROMPT": "$P$G"}, 'cd /d "my suite" && pytest'),
+        ({}, "cd 'my suite'; pytest"),
     ],
     ids=["cmd.exe", "PowerShell"],
 )

@@ -83,7 +83,7 @@ def _run(parsed: argparse.Namespace) -> int:
     if ignored not in templates:
         print(f"left {directory / ignored} as it is")
 
-    command = "pytest --device-local"
+    command = "pytest"
     if directory != Path():
         command = SYSTEM.shell.line(directory, command)
 
