@@ -20,7 +20,7 @@ const message = byId("message");
 const orientationButtons = [...document.querySelectorAll("[data-orientation]")];
 
 const problems = { facts: "", picture: "", touch: "" };
-const position = { x: 0.5, y: 0.5 }; // of the cross, as shares of the screen
+const position = { x: 0.5, y: 0.5 }; // of the crosshair, as shares of the screen
 let currentEtag = null; // of the screenshot
 let isLast = false; // whether the screenshot was requested after the end, when it no longer changes
 let unchanged = 0; // number of consecutive unchanged screenshots
