@@ -28,6 +28,7 @@ from pytest_device.scheduling.estimates import (
 )
 from pytest_device.scheduling.sharding import split
 from pytest_device.scheduling.sizing import needed_minutes
+from pytest_device.service.programs.processes import how_ended
 from pytest_device.settings import as_given, resolve
 from pytest_device.spelling import closest, in_camel_case
 from pytest_device.testing import FaultyService, faulty_service
@@ -75,6 +76,7 @@ FUNCTIONS = (
     end_of,
     filled_in,
     finish_time_divisible,
+    how_ended,
     in_camel_case,
     is_secret_name,
     junit_name,

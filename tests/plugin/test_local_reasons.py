@@ -49,7 +49,7 @@ def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
         f"config: buildId {BUILD}: the local service has no directory of builds*",
         "config: deviceIdentifier 'iPhone 99' is not an android phone *: set it to one of Pixel 8, *",
         "config: http://127.0.0.1:1/app.zip cannot be downloaded: *",
-        "infrastructure: the session is gone: it failed*: the browser exited with exit status -9*",
+        "infrastructure: the session is gone: it failed*: the browser exited unexpectedly: killed by SIGKILL*",
         "devices: 4 created, 4 stopped (confirmed); *",  # each was attempted once
     ):
         result.stdout.fnmatch_lines([line])

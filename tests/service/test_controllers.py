@@ -106,19 +106,19 @@ def test_a_session_without_a_controller_has_only_a_preview(create: Create) -> No
         (
             "agent-device",
             "daemon.js",
-            "agent-device exited unexpectedly: exit status -9",
+            "agent-device exited unexpectedly: killed by SIGKILL",
             "image/jpeg",
         ),
         (
             "argent",
             "cli.js",
-            "argent exited unexpectedly: exit status -9",
+            "argent exited unexpectedly: killed by SIGKILL",
             "image/jpeg",
         ),
         (
             "web-preview-only",
             "--user-data-dir",
-            "the browser exited with exit status -9",
+            "the browser exited unexpectedly: killed by SIGKILL",
             "application/json",  # an error: nobody saw the screen before
         ),
     ],

@@ -116,7 +116,7 @@ def test_an_appium_that_dies_fails_its_session_and_no_other(create: Create) -> N
     appium.kill()
 
     reason = one.errored()
-    assert reason.startswith("Appium exited unexpectedly: exit status -9\n")
+    assert reason.startswith("Appium exited unexpectedly: killed by SIGKILL\n")
     assert "listener started on" in reason
     assert eventually(one.is_gone, LIMIT_SECONDS)
     assert two.driver()

@@ -57,7 +57,7 @@ def test_a_browser_that_exits_during_startup_is_reported_with_its_output(
 
     with pytest.raises(
         ControllerError,
-        match=r"exited during startup with exit status 3\nThe end of its log:\n    no such library$",
+        match=r"exited during startup: exit status 3\nThe end of its log:\n    no such library$",
     ):
         start(program, tmp_path / "session")
 
@@ -75,7 +75,7 @@ def test_a_browser_that_crashes_once_is_restarted(
 
     assert (
         capsys.readouterr().out
-        == "the browser exited during startup with exit status -11; starting it again\n"
+        == "the browser exited during startup: killed by SIGSEGV; starting it again\n"
     )
     assert not find_processes([tmp_path / "session"])
 

@@ -661,7 +661,7 @@ def test_a_killed_browser_is_reported_and_leaves_nothing(tmp_path: Path) -> None
         main.kill()
 
         assert phone.do(phone.device.ended()).startswith(
-            "the browser exited with exit status -9"
+            "the browser exited unexpectedly: killed by SIGKILL"
         )
         with pytest.raises(ControllerError, match="the browser"):
             phone.do(phone.device.screenshot())

@@ -87,7 +87,7 @@ BAD_ENDS = {
         "exit status 7",
     ),
     "it claims to be done": ("echo all is well", "exit status 0"),
-    "it is killed": ("cp wanted.json proof.json; kill -9 $$", "exit status -9"),
+    "it is killed": ("cp wanted.json proof.json; kill -9 $$", "killed by SIGKILL"),
 }
 
 

@@ -130,7 +130,7 @@ def test_an_appium_that_dies_during_startup_is_reported_with_status_and_output(
     )
     with pytest.raises(
         ControllerError,
-        match=r"Appium exited during startup with exit status 3\nThe end of its log:\n    no such",
+        match=r"Appium exited during startup: exit status 3\nThe end of its log:\n    no such",
     ):
         broken.run(APPIUM, fake)
     assert not harness.directory.exists()

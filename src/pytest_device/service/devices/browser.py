@@ -116,7 +116,7 @@ class Browser:
 
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""
-        return f"the browser exited with {await self.program.ended()}"
+        return f"the browser exited unexpectedly: {await self.program.ended()}"
 
 
 @asynccontextmanager

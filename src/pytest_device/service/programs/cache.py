@@ -20,6 +20,7 @@ from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.processes import (
     end,
     finish_despite_cancellation,
+    how_ended,
     remove,
 )
 
@@ -233,7 +234,7 @@ def _failure(package: Package, status: int | None, printed: str) -> str:
     tail = "\n".join(f"    {line}" for line in last_lines)
     tail = _CREDENTIAL.sub(rf"\g<1>\g<2>{MASK}", Redactor().text(tail))
     fix = _fix_of(printed).format(by_hand=package.by_hand)
-    return f"{package.title} could not be installed: exit status {status}, last output:\n{tail}\nFix: {fix}."
+    return f"{package.title} could not be installed: {how_ended(status)}, last output:\n{tail}\nFix: {fix}."
 
 
 def _fix_of(printed: str) -> str:

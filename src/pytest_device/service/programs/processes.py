@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import signal
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
@@ -284,3 +285,20 @@ def _signal(
         # A process that must not be signalled stays in the list, and is reported.
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             send_signal(process)
+
+
+def how_ended(status: int | None) -> str:
+    """Return how a program ended, from its ``returncode``.
+
+    >>> how_ended(3)
+    'exit status 3'
+    >>> how_ended(-9)
+    'killed by SIGKILL'
+    """
+    if status is None or status >= 0:
+        return f"exit status {status}"
+
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:  # a signal without a name, such as a real-time signal
+        return f"killed by signal {-status}"

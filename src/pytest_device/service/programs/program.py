@@ -24,6 +24,7 @@ from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.processes import (
     end,
     finish_despite_cancellation,
+    how_ended,
     remove,
 )
 
@@ -71,7 +72,7 @@ class Program:
                 while value is None:
                     if self.process.returncode is not None:
                         raise EndedError(
-                            f"{self.title} exited during startup with {await self.ended()}"
+                            f"{self.title} exited during startup: {await self.ended()}"
                         )
                     await asyncio.sleep(_READY_POLL_SECONDS)
                     value = await answer()
@@ -91,7 +92,7 @@ class Program:
         """Wait until the program exits; return its exit status and its last output."""
         await self.exited()
         await asyncio.wait({self.task}, timeout=_DRAIN_SECONDS)
-        return f"exit status {self.process.returncode}{self._last_output()}"
+        return f"{how_ended(self.process.returncode)}{self._last_output()}"
 
     async def closed(self) -> None:
         """Release this process's resources for the program, which has exited."""
@@ -229,7 +230,7 @@ class Outcome:
     @property
     def reason(self) -> str:
         """The exit status and the last line of the error output."""
-        return f"exit status {self.status}: {last_line(self.complaint)}"
+        return f"{how_ended(self.status)}: {last_line(self.complaint)}"
 
 
 async def outcome(
