@@ -264,8 +264,18 @@ def test_a_call_without_a_response_times_out(controller: ScriptedServer) -> None
     assert len(controller.asked) == 1
 
 
-def test_a_trickling_response_times_out(controller: ScriptedServer) -> None:
-    controller.answer = lambda _call: Answer(rest=b" ", pause=0.02)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(rest=b" ", pause=0.02),
+        Answer(103, b"", rest=b"HTTP/1.1 103 Early Hints\r\n\r\n", pause=0.02),
+    ],
+    ids=["body", "headers"],
+)
+def test_a_trickling_response_times_out(
+    controller: ScriptedServer, answer: Answer
+) -> None:
+    controller.answer = lambda _call: answer
 
     with pytest.raises(ControllerLostError, match="does not finish its response"):
         agent_device(controller, timeout_seconds=0.3).press("label=Go")

@@ -3,7 +3,8 @@
 import json
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -15,7 +16,11 @@ from pytest_device.controllers.environment import environment_of
 from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.network import protect_from_mocks, verification
+from pytest_device.sessions.network import (
+    Sockets,
+    protect_from_mocks,
+    verification,
+)
 from pytest_device.sessions.remote_config import RemoteConfig
 
 if TYPE_CHECKING:
@@ -37,6 +42,8 @@ OK: Final = 200
 
 _IDLE_SECONDS: Final = 2.0
 """Shorter than any server keeps an idle connection, so that no action is sent on one that is just closing."""
+_GRACE_SECONDS: Final = 0.5
+"""Seconds after the end of a call until its connection is closed: a silent controller runs into httpx's timeout."""
 _GATEWAY: Final = frozenset({502, 503, 504})
 _REDIRECT: Final = range(300, 400)
 _UNAUTHORIZED: Final = 401
@@ -84,6 +91,7 @@ class Client:
         self._page = session.page
         self._timeout_seconds = timeout_seconds
         self._sleep = sleep
+        self._sockets = Sockets()
         self._shown = Redactor([base_url, token]).text
         """Returns a text without the controller's URL and token."""
 
@@ -228,21 +236,43 @@ class Client:
         url = self._url_of(path)
         deadline = time.monotonic() + seconds
 
-        with self._http.stream(
-            method, url, content=body, headers=headers, timeout=timeout
-        ) as reply:
+        with (
+            self._limited(seconds),
+            self._http.stream(
+                method,
+                url,
+                content=body,
+                headers=headers,
+                timeout=timeout,
+                extensions={"trace": self._sockets.note},
+            ) as reply,
+        ):
             try:
                 received = read_body(
                     reply.iter_bytes(), MAX_REPLY_BYTES, deadline=deadline
                 )
             except BodyLimitError as error:
                 if error.is_late:
-                    raise self._lost("does not finish its response in time") from None
+                    raise self._unfinished() from None
                 raise self._lost(
                     f"returned more than {MAX_REPLY_BYTES} bytes"
                 ) from None
 
             return Reply(reply.status_code, received)
+
+    @contextmanager
+    def _limited(self, seconds: float) -> Generator[None]:
+        """Limit a whole call: httpx's timeout starts anew with each part that arrives, also of the headers."""
+        with self._sockets.limited(seconds + _GRACE_SECONDS) as late:
+            try:
+                yield
+            except httpx.TransportError:
+                if late.is_set():
+                    raise self._unfinished() from None
+                raise
+
+    def _unfinished(self) -> ControllerLostError:
+        return self._lost("does not finish its response in time")
 
 
 def url_of(base_url: str, path: str = "") -> httpx.URL:
