@@ -255,7 +255,9 @@ def test_no_output_of_a_failing_run_contains_a_secret(
     echo = f"token {planted.token} {AGENT_DEVICE['agentDeviceRemoteSessionToken']}"
     planted.add_fault("stop", "reply", status=500, body=echo, times=3)
 
-    result = run(EVERYTHING, *ALL_ON, *distributed)
+    # Workers don't trace calls of hooks.
+    debug = [] if distributed else ["--debug=debug.txt"]
+    result = run(EVERYTHING, *ALL_ON, *debug, *distributed)
 
     outcomes = result.parseoutcomes()
     assert {
@@ -279,7 +281,7 @@ def test_no_output_of_a_failing_run_contains_a_secret(
         "ledger.txt",
         "device-report/device-run.json",
         "device-report/device-events.ndjson",
-        *([] if distributed else ["log.txt"]),
+        *([] if distributed else ["log.txt", "debug.txt"]),
     )
     assert [name for name in files if not (pytester.path / name).stat().st_size] == []
     assert [*(pytester.path / "device-report").glob("run-*.zip")]

@@ -85,6 +85,14 @@ class Secrets:
         self._make_record = logging.getLogRecordFactory()
         logging.setLogRecordFactory(self._record)
         self._mask_terminal()
+        self._mask_hook_trace()
+
+    def _mask_hook_trace(self) -> None:
+        """Mask what ``--debug`` and ``PYTEST_DEBUG`` write: each call of a hook, with arguments and result."""
+        tracer = self._config.trace.root
+        write = getattr(tracer, "_writer", None)
+        if write is not None:
+            tracer.setwriter(lambda text: write(self.redactor.text(text)))
 
     def _mask_terminal(self) -> None:
         """Mask the parameters that ``--setup-show`` writes to the terminal, past all hooks.
