@@ -52,6 +52,21 @@ def test_a_file_does_not_get_the_url(
     assert service.statuses() == ["stopped"]
 
 
+def test_a_file_does_not_get_the_url_from_the_debugger_either(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(SUITE.replace("pass", "assert False"))
+
+    result = pytester.run(
+        sys.executable, "-m", "pytest", "--pdb", "-p", "no:xdist", stdin=b"quit\n"
+    )
+
+    result.stdout.fnmatch_lines(["*[(]Pdb[)]*"])
+    result.stdout.fnmatch_lines(["*[*][*][*] (shown on a terminal only)"])
+    assert SECRET not in result.stdout.str() + result.stderr.str()
+    assert service.statuses() == ["stopped"]
+
+
 def test_a_ci_terminal_does_not_get_the_url(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

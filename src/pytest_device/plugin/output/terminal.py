@@ -42,6 +42,8 @@ EXPLANATION: Final = "device_explanation"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
 _KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
 """Variables by which pytest detects CI services; some of these have a terminal and log everything written to it."""
+_HIDDEN: Final = "*** (shown on a terminal only)"
+"""In place of the URL of a live preview, which is a secret."""
 _MAX_DETAILS: Final = 5
 """More lines of details are collapsed in the log of a CI service."""
 
@@ -116,7 +118,7 @@ class Terminal:
 
     def preview(self, label: str, url: str) -> None:
         """Show where to watch a device, and open it if requested; files and CI logs don't get the URL."""
-        shown = "*** (shown on a terminal only)"
+        shown = _HIDDEN
         if is_watched(self._config, os.environ):
             shown = url
 
@@ -533,11 +535,9 @@ class Pause:
     @cache  # noqa: B019  # one instance per run
     def is_possible(self) -> bool:
         """Return whether the user can press Enter: input and output are a terminal that select() supports."""
-        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if (
             self._terminal is None
-            or reporter is None
-            or not reporter.isatty
+            or not self._is_on_terminal()
             or not SYSTEM.has_terminal_select
         ):
             return False
@@ -569,14 +569,18 @@ class Pause:
             self._show(with_pages(f"{device}: session page:", [session.page]))
             details = session.remote_config
             if details and details.web_preview_url:
-                self._show(
-                    with_pages(f"{device}: live preview:", [details.web_preview_url])
-                )
+                url = details.web_preview_url if self._is_on_terminal() else _HIDDEN
+                self._show(with_pages(f"{device}: live preview:", [url]))
 
         if keep and not debugger:
             self._wait(min(session.limit_minutes for session in sessions.values()))
 
         return keep
+
+    def _is_on_terminal(self) -> bool:
+        """Return whether the output is a terminal: the debugger also runs without one."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        return reporter is not None and bool(reporter.isatty)
 
     def _show(self, line: str) -> None:
         """Write a line, even under ``-q``: a wait that no user knows of would be billed."""
