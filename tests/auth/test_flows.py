@@ -398,6 +398,13 @@ def test_an_abandoned_sign_in_times_out(app: App) -> None:
             request.prompt(app.discovery, browser=browser, timeout_seconds=0.1)
 
 
+def test_a_machine_without_a_browser_is_a_configuration_error(app: App) -> None:
+    with auth.LoopbackBrowser(open_url=lambda _url: False) as browser:
+        request = app.request(redirect_uri=browser.redirect_uri)
+        with pytest.raises(AuthConfigError, match="the environment variable BROWSER"):
+            request.prompt(app.discovery, browser=browser, timeout_seconds=10)
+
+
 def test_a_local_browser_returns_to_a_loopback_address(app: App) -> None:
     def visit(url: str) -> None:
         threading.Thread(

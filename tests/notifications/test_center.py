@@ -624,6 +624,7 @@ def test_a_pushed_message_is_shown_with_its_remote_message(
         ({"title": "é" * 2048}, r"too large: \d+ bytes"),
         ({"title": 7}, "title must be a string, not int"),
         ({"title": "a", "channelId": 7}, "channel_id must be a string"),
+        ({"_contentAvailable": "false"}, "content_available must be True or False"),
         ({"data": [1]}, "data must be an object"),
         ({"data": {"a": object()}}, "must be JSON"),
         ({"data": {"a": float("nan")}}, "must be JSON"),

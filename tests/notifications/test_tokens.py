@@ -273,6 +273,7 @@ def test_a_silent_endpoint_is_a_network_error(endpoint: PushEndpoint) -> None:
     with httpx.Client(timeout=0.2) as http, pytest.raises(NotificationError) as raised:
         request(base_url=endpoint.base_url).send(http)
     assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
+    assert endpoint.wait_for_request().status is None
 
 
 @pytest.mark.parametrize(

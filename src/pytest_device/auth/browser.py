@@ -176,7 +176,11 @@ class LoopbackBrowser:
         self._server.server_close()
 
     def open(self, session: BrowserSession) -> BrowserResult:
-        """Open the page and serve requests until the redirect URI is requested; others return 404."""
+        """Open the page and serve requests until the redirect URI is requested; others return 404.
+
+        Raises:
+            AuthConfigError: the request has another redirect URI, or this machine has no browser.
+        """
         if session.return_url != self.redirect_uri:
             raise AuthConfigError(
                 f"redirect_uri {session.return_url!r} must be the browser's own: {self.redirect_uri}"
@@ -184,7 +188,13 @@ class LoopbackBrowser:
 
         self._server.expected_url = self.redirect_uri
         self._server.returned_url = None
-        self._open_url(session.url)
+        # `webbrowser.open` returns False if it knows no browser: the user would wait for a page that never appears.
+        if self._open_url(session.url) is False:
+            raise AuthConfigError(
+                "no browser on this machine can open the sign-in page: set the environment variable BROWSER,"
+                " or pass LoopbackBrowser(open_url=...)"
+            )
+
         while self._server.returned_url is None:
             self._server.handle_request()
             if not session.wait(0):

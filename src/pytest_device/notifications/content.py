@@ -185,6 +185,13 @@ class PushMessage(NotificationContent):
     def __post_init__(self) -> None:
         NotificationContent.__post_init__(self)
         checked_text("channel_id", self.channel_id)
+        available: object = self.content_available
+        # A text such as "false" would count as true.
+        if not isinstance(available, bool):
+            raise ConfigError(
+                f"content_available must be True or False, not {type(available).__name__}"
+            )
+
         # In its shortest form: a message that can fit is not refused.
         try:
             payload = json.dumps(

@@ -50,10 +50,10 @@ FailureKind: TypeAlias = Literal["server_error", "hang", "not_json", "no_token"]
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """Recorded token request: JSON body and HTTP status of the response."""
+    """Recorded token request: JSON body and HTTP status of the response, None without one (the failure ``hang``)."""
 
     body: Mapping[str, Any] = field(repr=False)
-    status: int
+    status: int | None
 
 
 class PushEndpoint(Service[Journal]):
@@ -161,6 +161,8 @@ class PushEndpoint(Service[Journal]):
         failure = self._journal.take_failure(_ENDPOINT)
         failure_kind = failure.kind if failure else None
         if failure_kind == "hang":
+            # Before the wait, which never ends by itself: a test waits for the request.
+            self._journal.add(TokenRequest(body, None))
             # Until the client disconnects or the endpoint stops.
             await asyncio.Event().wait()
 
