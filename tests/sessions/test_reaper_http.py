@@ -14,7 +14,12 @@ from typing import Final
 import pytest
 import trustme
 
-from pytest_device import DeviceClient, TransportError, UnexpectedReplyError
+from pytest_device import (
+    ConfigError,
+    DeviceClient,
+    TransportError,
+    UnexpectedReplyError,
+)
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.reaper.http import MAX_BYTES, send
 from pytest_device.sessions.reaper.messages import (
@@ -220,7 +225,39 @@ def test_a_proxy_that_refuses_leaves_the_call_unsent(
     assert isinstance(answer, NoReply)
     assert not answer.sent
     assert "407" in answer.problem
+    assert answer.problem.endswith(f", through the proxy 127.0.0.1:{proxy.port}")
     assert tls_service.asked == []
+
+
+def test_a_proxy_without_a_port_has_that_of_http() -> None:
+    endpoint = Endpoint(
+        "https://service.invalid", TOKEN, "http://me:pass@proxy.invalid"
+    )
+
+    answer = send(endpoint, CALL, bytearray())
+
+    assert isinstance(answer, NoReply)
+    assert answer.problem.endswith(", through the proxy proxy.invalid:80")
+
+
+@pytest.mark.parametrize(
+    ("proxy", "problem"),
+    [
+        ("socks5://me:sesame@host:1", r"socks5://\*\*\*@host:1 cannot be used"),
+        ("http://me:sesame/open@host:1", "must be a URL such as .* percent-encoded"),
+        ("http://[me:sesame@host", "must be a URL such as"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
+    proxy: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    with pytest.raises(ConfigError, match=problem) as caught:
+        endpoint_at("https://service.invalid", TOKEN)
+
+    assert "sesame" not in str(caught.value)
 
 
 def test_a_redirect_is_not_followed(tls_service: TlsService, cafile: str) -> None:

@@ -86,7 +86,18 @@ def _proxy(proxies: Mapping[str, str]) -> str:
         return ""
 
     address = proxy if "://" in proxy else f"http://{proxy}"
-    if urlsplit(address).scheme != "http":
+    try:
+        parts = urlsplit(address)
+        is_usable = parts.scheme == "http" and bool(parts.hostname)
+        # The port is checked when it is read: that of a password with a slash, for example, is no number.
+        is_usable = is_usable and parts.port != 0
+    except ValueError:
+        raise ConfigError(
+            f"{_PROXY_VARIABLES}: the proxy must be a URL such as http://user:password@proxy.example:8080, with "
+            "characters such as / in the password percent-encoded"
+        ) from None
+
+    if not is_usable:
         shown = Redactor().text(address)
         raise ConfigError(
             f"the proxy {shown} cannot be used: {_PROXY_VARIABLES} must name an http:// proxy"

@@ -26,6 +26,7 @@ CONNECT_SECONDS: Final = 10.0
 MAX_BYTES: Final = 1024 * 1024
 
 _CHUNK_BYTES: Final = 64 * 1024
+_HTTP_PORT: Final = 80
 _INTERIM: Final = range(102, 200)
 _KEEP_ALIVE: Final = {
     "TCP_KEEPIDLE": 30,
@@ -77,9 +78,12 @@ def send(
             connection.close()
     except (OSError, http.client.HTTPException, ValueError, RuntimeError) as error:
         # ssl and socket raise OSErrors; a plugin that blocks sockets raises RuntimeErrors in the run's process.
-        return NoReply(
-            f"{type(error).__name__}: {error}".rstrip(": "), sent, bytes(seen)
-        )
+        problem = f"{type(error).__name__}: {error}".rstrip(": ")
+        if endpoint.proxy and not sent:
+            host, port = _proxy_address(endpoint.proxy)
+            problem += f", through the proxy {host}:{port}"
+
+        return NoReply(problem, sent, bytes(seen))
 
 
 def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
@@ -163,10 +167,11 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
             host, port, timeout=CONNECT_SECONDS, context=context
         )
 
-    proxy = urlsplit(endpoint.proxy)
+    proxy_host, proxy_port = _proxy_address(endpoint.proxy)
     connection = http.client.HTTPSConnection(
-        proxy.hostname or "", proxy.port, timeout=CONNECT_SECONDS, context=context
+        proxy_host, proxy_port, timeout=CONNECT_SECONDS, context=context
     )
+    proxy = urlsplit(endpoint.proxy)
     headers: dict[str, str] = {}
 
     if proxy.username is not None:
@@ -179,6 +184,12 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
 
     connection.set_tunnel(host, port, headers)
     return connection
+
+
+def _proxy_address(proxy: str) -> tuple[str, int]:
+    """Return host and port of a proxy. Without a port it is that of http, as for httpx, not that of the service."""
+    parts = urlsplit(proxy)
+    return parts.hostname or "", parts.port or _HTTP_PORT
 
 
 def _headers(token: str) -> dict[str, str]:
