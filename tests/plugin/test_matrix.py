@@ -31,7 +31,7 @@ def matrix(service: FaultyService, pytester: pytest.Pytester) -> FaultyService:
         def pytest_device_request(item, arguments):
             if "PYTEST_XDIST_WORKER" not in os.environ or os.environ["PYTEST_XDIST_WORKER"] == "gw0":
                 with open("requested.txt", "a") as file:
-                    print(arguments["platform"], arguments.get("device_identifier"), file=file)
+                    print(arguments.get("platform"), arguments.get("device_identifier"), file=file)
         """
     )
     return service
@@ -165,6 +165,11 @@ def test_a_closer_marker_chooses_one_device(
             "'alice', platform='android', device_identifier=['Pixel 8', 'Pixel 6']",
             "a device of several ('alice') can't be parametrized by identifier; choose one",
             id="a test with several devices",
+        ),
+        pytest.param(
+            "device_identifier=['Pixel 8', 'Pixel 6']",
+            "device_identifier=['Pixel 8', 'Pixel 6']: no platform is set: add platform=... to the marker",
+            id="a list without a platform",
         ),
     ],
 )

@@ -302,8 +302,15 @@ def _choose_identifier(
     """
     marked = arguments.get(IDENTIFIER)
     chosen = parameters_of(item).get(IDENTIFIER)
+    if is_matrix(marked) and not possible:
+        raise ConfigError(
+            f"{IDENTIFIER}={marked!r}: no platform is set: add platform=... to the marker, or set "
+            f"{Options.platform.spellings}"
+        )
+
     if not possible:
-        if name == SINGLE and marked is not None and chosen not in {None, marked}:
+        is_name = isinstance(marked, str)
+        if name == SINGLE and is_name and chosen not in (None, marked):
             raise ConfigError(
                 f"{IDENTIFIER}={marked!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "
                 "test for several identifiers, a parameter set can't have its own"

@@ -100,7 +100,7 @@ def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
     yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
     yield (
         "this is for a run in one process: with pytest-xdist, each worker creates its own sessions; "
-        "retried starts, replacements of expired sessions and device_lease come on top"
+        "retried starts, replaced sessions and those of device_lease are not included"
     )
 
 
