@@ -1,5 +1,6 @@
 """A network in front of the service that can be down, slow or corrupt replies."""
 
+import json
 import socket
 import struct
 import threading
@@ -241,6 +242,19 @@ def saying(
             *headers,
         ]
         connection.sendall(b"\r\n".join(head) + b"\r\n\r\n" + body)
+
+    return trick
+
+
+def elsewhere(status: str) -> Trick:
+    """Forward the request and reply with nothing but the path of the session."""
+
+    def trick(connection: socket.socket, forward: Forward) -> None:
+        body = forward().partition(b"\r\n\r\n")[2]
+        path = f"{SESSIONS_PATH}/{json.loads(body)['data']['id']}"
+        saying(status, b"", f"Location: {path}".encode(), carried_out=False)(
+            connection, forward
+        )
 
     return trick
 

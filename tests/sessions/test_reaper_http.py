@@ -29,6 +29,7 @@ from pytest_device.sessions.reaper.messages import (
     NoReply,
     Reply,
 )
+from pytest_device.spec import SESSIONS_PATH
 from tests.fakes.http_server import Handler, HttpServer, running
 from tests.waiting import eventually
 
@@ -41,6 +42,7 @@ GZIPPED: Final = gzip.compress(BODY, mtime=0)
 DEFLATED: Final = zlib.compress(BODY)
 BARE: Final = DEFLATED[2:-4]
 """As some servers send it."""
+SESSION_ID: Final = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"
 CALL = Call(1, "POST", "/v2/x", '{"a": 1}')
 
 
@@ -258,6 +260,30 @@ def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
         endpoint_at("https://service.invalid", TOKEN)
 
     assert "sesame" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("location", "session_id"),
+    [
+        (f"{SESSIONS_PATH}/{SESSION_ID}", SESSION_ID),
+        (
+            f"https://other.example{SESSIONS_PATH}/{SESSION_ID.upper()}/",
+            SESSION_ID.upper(),
+        ),
+        (f"{SESSIONS_PATH}/", ""),
+        (f"{SESSIONS_PATH}/{SESSION_ID}/stop", ""),
+        (f"/login?next={SESSION_ID}", ""),
+    ],
+)
+def test_a_location_may_name_a_session(
+    tls_service: TlsService, cafile: str, location: str, session_id: str
+) -> None:
+    tls_service.status = 201
+    tls_service.headers = {"Location": location, "Content-Length": "2"}
+
+    answer = send(Endpoint(tls_service.url, TOKEN, cafile=cafile), CALL, bytearray())
+
+    assert answer == Reply(201, b"{}", located_id=session_id)
 
 
 def test_a_redirect_is_not_followed(tls_service: TlsService, cafile: str) -> None:

@@ -110,6 +110,7 @@ def test_no_other_status_means_a_lack_of_capacity(status: int) -> None:
 def test_other_refusals_have_created_nothing_but_are_not_a_lack_of_capacity() -> None:
     assert created_nothing(400, b"", 5.0)
     assert created_nothing(302, b"<html>Moved</html>", None)
+    assert not created_nothing(303, b"", None)
     assert not has_no_capacity(400, b"", 5.0)
 
 

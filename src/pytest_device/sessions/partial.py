@@ -15,6 +15,7 @@ SPELLING: Final = re.compile(
 MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
 """Matches the names of texts for people."""
 _NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({SPELLING.pattern})"')
+_LOCATION: Final = re.compile(rf"{re.escape(SESSIONS_PATH)}/({SPELLING.pattern})/?$")
 _URL: Final = re.compile(r"https?://[!-~]{1,2000}")
 
 
@@ -24,6 +25,15 @@ def session_id_in(body: bytes) -> str | None:
         return session_id
     match = _NAMED_ID.search(body.decode("latin-1"))
     return match[1] if match else None
+
+
+def located_id(location: str) -> str:
+    """Return the ID of the session whose path a ``Location`` header ends with, empty if it names none.
+
+    A service may respond with nothing else to a create call (201 or 303).
+    """
+    match = _LOCATION.search(location.strip())
+    return match[1] if match else ""
 
 
 def session_id_of(data: object) -> str | None:

@@ -32,7 +32,9 @@ _NOT_FOUND: Final = 404
 _ACCESS_REFUSALS: Final = frozenset({401, 403, _NOT_FOUND})
 """Statuses with which a service refuses a token: also 404, which hides what the token may not see."""
 _SUCCEEDED: Final = range(200, 300)
-REFUSED: Final = frozenset({*range(300, 500)} - {408})
+_SEE_OTHER: Final = 303
+_TIMED_OUT: Final = 408
+REFUSED: Final = frozenset({*range(300, 500)} - {_SEE_OTHER, _TIMED_OUT})
 """Statuses that only a refusal has. Proxies return 408 for a response that they no longer wait for, as others 504."""
 _SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
 
@@ -78,7 +80,8 @@ def created_nothing(
 ) -> bool:
     """Return whether a complete response to a create call refuses it, so that no session exists.
 
-    A redirect executes nothing, and 4xx statuses are the service's own. With 502 and 504 a gateway may have lost the
+    A redirect executes nothing, except 303, which leads to the result of a call (RFC 9110, section 15.4.4), and 4xx
+    statuses are the service's own. With 502 and 504 a gateway may have lost the
     service's successful response, and with 503, too: AWS and Envoy send 503 if the service took too long, as JSON or
     plain text, and Varnish adds a ``Retry-After`` to its HTML page. So 503 is a refusal only if it has a
     ``Retry-After`` and is not an HTML page, or if it has an error code of the service, a string as in the document.

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.sessions.compression import CompressionError, unpacked
+from pytest_device.sessions.partial import located_id
 from pytest_device.sessions.reaper.messages import (
     Answer,
     Call,
@@ -114,7 +115,12 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     except CompressionError as error:
         return NoReply(str(error), True, error.part)
 
-    return Reply(reply.status, body, retry_after_seconds)
+    return Reply(
+        reply.status,
+        body,
+        retry_after_seconds,
+        located_id(reply.headers.get("Location", "")),
+    )
 
 
 class _FinalResponse(http.client.HTTPResponse):

@@ -18,11 +18,15 @@ class Endpoint(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A complete response of the service; ``retry_after`` in seconds, if given."""
+    """A complete response of the service; ``retry_after`` in seconds, if given.
+
+    ``located_id`` is the ID of the session that its ``Location`` names, empty without one.
+    """
 
     status: int
     body: bytes
     retry_after: float | None = None
+    located_id: str = ""
 
 
 class NoReply(NamedTuple):

@@ -224,8 +224,8 @@ class Supervisor:
         self, session: WatchedSession, answer: messages.Answer
     ) -> None:
         match answer:  # whether it certainly created no session
-            case messages.Reply(status, body, retry_after):
-                refused = created_nothing(status, body, retry_after)
+            case messages.Reply(status, body, retry_after, located_id):
+                refused = not located_id and created_nothing(status, body, retry_after)
             case messages.NoReply(sent=False) if (
                 session.phase is Phase.CREATING and session.attempts < ATTEMPTS
             ):
@@ -234,11 +234,7 @@ class Supervisor:
             case messages.NoReply(sent=sent):
                 refused = not sent
 
-        session_id, url = (
-            ("", "")
-            if refused
-            else (session_id_in(answer.body) or "", url_in(answer.body))
-        )
+        session_id, url = ("", "") if refused else _created_session(answer)
         if self._token in url:
             url = ""
 
@@ -355,6 +351,15 @@ class Supervisor:
     def _problem(self, error: OSError) -> str:
         """Describe an error alike for all files, so that the run shows it once."""
         return f"{error.strerror or error} ({self._ledger.directory if self._ledger else ''})"
+
+
+def _created_session(answer: messages.Answer) -> tuple[str, str]:
+    """Return the ID and the page of a session that a create call may have created, each empty if it is unknown."""
+    session_id = session_id_in(answer.body) or ""
+    if not session_id and isinstance(answer, messages.Reply):
+        session_id = answer.located_id
+
+    return session_id, url_in(answer.body)
 
 
 def _is_final(refusal: messages.Answer, attempts: int) -> bool:
