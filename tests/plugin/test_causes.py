@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_device.testing import FaultyService
+from pytest_device.verdict import Verdict
 
 TESTS: Final = (
     50  # more than lines: a report that grew with the tests would be too long
@@ -15,6 +16,7 @@ FEW: Final = 10
 """Enough tests to see that a cause is paid for once; a run of them takes half the CPU time."""
 MOST_SESSIONS: Final = 2
 MOST_LINES: Final = 44
+VERDICT: Final = "|".join(Verdict)
 Fault = tuple[str, str, Mapping[str, Any]]
 """An operation, its fault, and the fault's options."""
 SUITE: Final = """
@@ -48,19 +50,16 @@ def assert_paid_once(
     ), outcomes
     assert creates(service) <= MOST_SESSIONS
     assert len(result.outlines) <= MOST_LINES, "\n".join(result.outlines)
-    assert any(
-        re.search(rf"^(config|infrastructure): .*{cause}", line)
-        for line in result.outlines
-    )
+    assert any(re.search(rf"^({VERDICT}): .*{cause}", line) for line in result.outlines)
     reported = [line for line in result.outlines if "affected" in line]
     assert len(reported) == 1
     # The errors have the cause.
     assert re.search(
-        rf"^(config|infrastructure): {tests} tests affected, first test_it", reported[0]
+        rf"^({VERDICT}): {tests} tests affected, first test_it", reported[0]
     )
     summary = [line for line in result.outlines if line.startswith("ERROR test_it")]
     assert 1 <= len(summary) <= MOST_SESSIONS
-    assert re.search(r" - (config|infrastructure): ", summary[0])
+    assert re.search(rf" - ({VERDICT}): ", summary[0])
 
 
 def refusal(status: int, message: str = "") -> Fault:
