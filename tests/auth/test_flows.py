@@ -1,7 +1,9 @@
 """The code flow with a real provider: success, and every way to fail."""
 
+import socket
 import threading
 import time
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -406,14 +408,25 @@ def test_a_machine_without_a_browser_is_a_configuration_error(app: App) -> None:
 
 
 def test_a_local_browser_returns_to_a_loopback_address(app: App) -> None:
+    # Sends a byte now and then, as anyone on this machine can.
+    slow = socket.socket()
+    over = threading.Event()
+
+    def trickle() -> None:
+        while not over.wait(0.5):
+            slow.sendall(b"G")
+
     def visit(url: str) -> None:
+        slow.connect(("127.0.0.1", urlsplit(browser.redirect_uri).port))
+        threading.Thread(target=trickle, daemon=True).start()
         threading.Thread(
             target=httpx.get, args=(url,), kwargs={"follow_redirects": True}
         ).start()
 
-    with auth.LoopbackBrowser(open_url=visit) as browser:
+    with slow, auth.LoopbackBrowser(open_url=visit) as browser:
         request = app.request(redirect_uri=browser.redirect_uri)
         result = request.prompt(app.discovery, browser=browser, timeout_seconds=10)
         tokens = app.exchange(request, result, redirect_uri=browser.redirect_uri)
+        over.set()
 
     assert tokens.access_token

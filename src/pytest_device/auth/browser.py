@@ -7,7 +7,7 @@ import webbrowser
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast, get_args
 
@@ -203,22 +203,28 @@ class LoopbackBrowser:
         return BrowserResult("success", self._server.returned_url)
 
 
-class _RedirectServer(HTTPServer):
+class _RedirectServer(ThreadingHTTPServer):
+    """A thread for each connection: one that sends its request slowly, or never, delays neither redirect nor deadline."""
+
+    block_on_close = False
+    daemon_threads = True
     expected_url = ""
     returned_url: str | None = None
 
 
 class _RedirectHandler(BaseHTTPRequestHandler):
     timeout = 5
-    """Maximum seconds to wait for a request on an open connection: browsers open some in advance."""
+    """Maximum seconds to wait for each part of a request on an open connection: browsers open some in advance."""
 
     def do_GET(self) -> None:
         server = cast("_RedirectServer", self.server)
         # With the Host header: a web page under another name must not pass a redirect of its own.
         url = f"http://{self.headers.get('Host', '')}{self.path}"
         if is_redirect(url, server.expected_url):
-            server.returned_url = url
-            self._reply(200, _SIGNED_IN)
+            try:
+                self._reply(200, _SIGNED_IN)
+            finally:  # afterwards, as the process may end as soon as it is known
+                server.returned_url = url
         else:
             self._reply(404, b"")
 
