@@ -1,178 +1,303 @@
 // Gestures: taps, swipes, drags and pinches as W3C actions of one or two fingers.
+//
+// Points and lengths are CSS pixels of the screen: density.js has converted those of a client. The arguments are those of
+// the `mobile:` scripts of UiAutomator2 and XCUITest, which scripts.js has checked.
 
 import { errors } from 'appium/driver.js';
 import { util } from 'appium/support.js';
 
-const STEP_MS = 16;
-const LONG_MS = 500;
-const SETTLE_MS = 120;
-const MOST_MS = 20_000;
-const WAYS = { up: [0, -1], down: [0, 1], left: [-1, 0], right: [1, 0] };
+const TAP_MS = 40;
+/** Between two taps of a double tap: browsers take only taps within 300 ms for one. */
+const DOUBLE_TAP_GAP_MS = 60;
+/** Android's time for a long press. */
+const LONG_PRESS_MS = 500;
+const DRAG_MS = 400;
+const SWIPE_MS = 300;
+const FLING_MS = 120;
+const PINCH_MS = 400;
+/** A finger that rests before it is lifted has no velocity: the content does not scroll further by itself. */
+const REST_MS = 120;
+/** Longest pause of a gesture: a client waits for its answer. */
+const MAX_PAUSE_MS = 20_000;
 
-/** Tap a point of the screen. */
-export async function tap(driver, point, { times = 1, holdMs = 40, fingers = 1 } = {}) {
-  const touches = Array.from({ length: times }, () => [down(), pause(holdMs), up(), pause(60)]).flat();
-  const places = Array.from({ length: fingers }, (_, index) => ({ x: point.x + 12 * index, y: point.y }));
-  await touch(driver, places.map((place) => [move(place), ...touches]));
+/** Between two fingers that tap at once. */
+const FINGER_DISTANCE = 12;
+/** How far the fingers of a pinch are from its center while they are together, and at least while they are apart. */
+const [PINCH_CLOSED, MIN_PINCH_OPEN] = [20, 30];
+/** The fingers of a pinch stay away from the edges of its area: there, they could touch something else. */
+const PINCH_MARGIN = 10;
+
+/** The unit vectors of the directions: x grows to the right, y downward. */
+const DIRECTIONS = { up: [0, -1], down: [0, 1], left: [-1, 0], right: [1, 0] };
+const OPPOSITES = { up: 'down', down: 'up', left: 'right', right: 'left' };
+
+/**
+ * Tap a point of the screen.
+ *
+ * @param point { x, y }
+ * @param options times: the number of taps; holdMs: how long each lasts; fingers: how many tap at once, side by side
+ */
+export async function tap(driver, point, { times = 1, holdMs = TAP_MS, fingers = 1 } = {}) {
+  const taps = [];
+  for (let count = 0; count < times; count += 1) {
+    taps.push(down(), pause(holdMs), up(), pause(DOUBLE_TAP_GAP_MS));
+  }
+
+  const actions = [];
+  for (let finger = 0; finger < fingers; finger += 1) {
+    actions.push([move({ x: point.x + finger * FINGER_DISTANCE, y: point.y }), ...taps]);
+  }
+  await touch(driver, actions);
 }
 
-/** Drag from one point to another in some milliseconds; pause at the end, except for a fling. */
-export async function drag(driver, from, to, { ms = 400, holdMs = 0, fling = false } = {}) {
-  const steps = Math.max(2, Math.min(60, Math.round(ms / STEP_MS)));
-  const way = Array.from({ length: steps }, (_, index) => move(between(from, to, (index + 1) / steps), ms / steps));
-  await touch(driver, [[move(from), down(), pause(holdMs), ...way, ...(fling ? [] : [pause(SETTLE_MS)]), up()]]);
+/**
+ * Drag from a point to another one.
+ *
+ * @param options ms: the time of the movement; holdMs: how long the finger rests before it; isFling: whether the finger is
+ *   lifted while it moves, so that the content scrolls further by itself
+ */
+export async function drag(driver, from, to, { ms = DRAG_MS, holdMs = 0, isFling = false } = {}) {
+  const actions = [move(from), down(), pause(holdMs), move(to, ms)];
+  if (!isFling) actions.push(pause(REST_MS));
+  actions.push(up());
+
+  await touch(driver, [actions]);
 }
 
-/** Move two fingers horizontally through the center of an area: apart, or together. */
-async function pinch(driver, args, percent = 0.7, open = true) {
-  const area = await areaOf(driver, args);
-  const y = area.y + area.height / 2;
-  const middle = area.x + area.width / 2;
-  const reach = (Math.min(percent, 1) * area.width) / 2 - 10;
-  const finger = (side) => {
-    const [near, far] = [{ x: middle + side * 20, y }, { x: middle + side * Math.max(reach, 30), y }];
-    const [from, to] = open ? [near, far] : [far, near];
-    return [move(from), down(), ...[0.25, 0.5, 0.75, 1].map((part) => move(between(from, to, part), 100)), up()];
-  };
-  await touch(driver, [finger(-1), finger(1)]);
-  // A browser zooms the page; an app as a whole is not zoomed.
-  await driver.cdp('Emulation.setPageScaleFactor', { pageScaleFactor: 1 });
-}
-
-/** Press a point of the screen like an element that is clicked. */
+/**
+ * Press a point of the screen like an element that is clicked, and wait for a navigation that this begins.
+ *
+ * With a mouse: for a touch, the browser waits until it knows the gesture, which makes a click several times as slow.
+ */
 export async function press(driver, { x, y }) {
-  const at = (type, buttons) => ['Input.dispatchMouseEvent', { type, x, y, ...buttons }];
-  const button = { button: 'left', clickCount: 1 };
-  const events = [at('mouseMoved'), at('mousePressed', button), at('mouseReleased', button)];
+  const mouseEvent = (type, button = {}) => ['Input.dispatchMouseEvent', { type, x, y, ...button }];
+  const leftButton = { button: 'left', clickCount: 1 };
+  const events = [
+    mouseEvent('mouseMoved'),
+    mouseEvent('mousePressed', leftButton),
+    mouseEvent('mouseReleased', leftButton),
+  ];
+
   await driver.onPage((page) => page.input(events));
 }
 
-async function touch(driver, fingers) {
-  const actions = fingers.map((steps, index) => ({
-    type: 'pointer', id: `finger${index + 1}`, parameters: { pointerType: 'touch' }, actions: steps,
-  }));
-  await driver.performOnPage(actions);
+/** Move two fingers horizontally through the center of an area: apart, or together. */
+async function pinch(driver, args, { percent = 0.7, isOpening }) {
+  const area = await areaOf(driver, args);
+  const center = { x: area.x + area.width / 2, y: area.y + area.height / 2 };
+  const reach = (Math.min(percent, 1) * area.width) / 2 - PINCH_MARGIN;
+  const open = Math.max(reach, MIN_PINCH_OPEN);
+
+  const finger = (side) => {
+    const inner = { x: center.x + side * PINCH_CLOSED, y: center.y };
+    const outer = { x: center.x + side * open, y: center.y };
+    const [from, to] = isOpening ? [inner, outer] : [outer, inner];
+
+    return [move(from), down(), move(to, PINCH_MS), up()];
+  };
+  await touch(driver, [finger(-1), finger(1)]);
+
+  // A browser zooms the page; a phone does not zoom an app as a whole.
+  await driver.cdp('Emulation.setPageScaleFactor', { pageScaleFactor: 1 });
 }
 
-const move = ({ x, y }, duration = 0) => ({
-  type: 'pointerMove', duration: Math.round(duration), x: Math.round(x), y: Math.round(y),
-});
-const down = () => ({ type: 'pointerDown', button: 0 });
-const up = () => ({ type: 'pointerUp', button: 0 });
-const pause = (duration) => ({ type: 'pause', duration: Math.min(Math.round(duration), MOST_MS) });
-const between = (from, to, part) => ({ x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part });
+/** Perform the actions of some fingers at once. */
+async function touch(driver, fingers) {
+  const sources = fingers.map((actions, index) => ({
+    type: 'pointer',
+    id: `finger${index + 1}`,
+    parameters: { pointerType: 'touch' },
+    actions,
+  }));
 
-/** Return the point of a gesture: an element's center, a given one (in the element if both), or the screen's center. */
-async function pointOf(driver, { elementId: id, x, y }) {
-  if (id && x === undefined) return await driver.askPage('middle', {}, id);
-  if (id) {
-    const box = await driver.askPage('rect', {}, id);
+  await driver.performOnPage(sources);
+}
+
+function move({ x, y }, duration = 0) {
+  return { type: 'pointerMove', duration: Math.round(duration), x: Math.round(x), y: Math.round(y) };
+}
+
+function down() {
+  return { type: 'pointerDown', button: 0 };
+}
+
+function up() {
+  return { type: 'pointerUp', button: 0 };
+}
+
+function pause(duration) {
+  return { type: 'pause', duration: Math.min(Math.round(duration), MAX_PAUSE_MS) };
+}
+
+/**
+ * Return the point of a gesture: a given one, relative to the element if there is one, too; else the center of the element
+ * or of the screen.
+ */
+async function pointOf(driver, { elementId, x, y }) {
+  if (elementId && x === undefined) return await driver.askPage('middle', {}, elementId);
+
+  if (elementId) {
+    const box = await driver.askPage('rect', {}, elementId);
     return { x: box.x + Number(x), y: box.y + Number(y) };
   }
+
   if (x !== undefined && y !== undefined) return { x: Number(x), y: Number(y) };
+
   const { width, height } = await driver.askPage('screen');
   return { x: width / 2, y: height / 2 };
 }
 
-/** Return the area of a gesture: that of an element, a given one, or the screen, clipped to the screen. */
-async function areaOf(driver, { elementId: id, left, top, width, height }) {
+/** Return the area of a gesture: that of an element, a given one, or the screen; the part that is on the screen. */
+async function areaOf(driver, { elementId, left, top, width, height }) {
   const screen = await driver.askPage('screen');
   let box = { x: left ?? 0, y: top ?? 0, width: width ?? screen.width, height: height ?? screen.height };
-  if (id) {
-    await driver.askPage('middle', {}, id);
-    box = await driver.askPage('rect', {}, id);
+  if (elementId) {
+    // Scrolls it into view, which changes its box.
+    await driver.askPage('middle', {}, elementId);
+    box = await driver.askPage('rect', {}, elementId);
   }
-  const [x, y] = [Math.max(box.x, 0), Math.max(box.y, 0)];
+
+  const x = Math.max(box.x, 0);
+  const y = Math.max(box.y, 0);
   const right = Math.min(box.x + box.width, screen.width);
-  return { x, y, width: right - x, height: Math.min(box.y + box.height, screen.height) - y };
+  const bottom = Math.min(box.y + box.height, screen.height);
+
+  return { x, y, width: right - x, height: bottom - y };
 }
 
-function wayOf(direction) {
-  const way = WAYS[direction];
-  if (way) return way;
-  throw new errors.InvalidArgumentError(`direction must be one of ${Object.keys(WAYS).join(', ')}, not ${direction}`);
+/** Return the unit vector of a direction. Throws InvalidArgument. */
+function vectorOf(direction) {
+  const vector = DIRECTIONS[direction];
+  if (vector) return vector;
+
+  throw new errors.InvalidArgumentError(`direction must be one of ${Object.keys(DIRECTIONS).join(', ')}, not ${direction}`);
 }
 
-/** Swipe across a part of an area in a direction. */
-async function swipe(driver, args, { direction, percent = 0.7, fling = false }) {
-  const [right, downward] = wayOf(direction);
+/** Swipe across a part of an area: the finger moves in the direction. */
+async function swipe(driver, args, { direction, percent = 0.7, isFling = false }) {
+  const [right, downward] = vectorOf(direction);
   const { x, y, width, height } = await areaOf(driver, args);
+
+  // Not the whole area: at an edge of the screen, the finger would touch what is beside the area.
   const part = Math.min(Math.max(Number(percent), 0.05), 0.95) / 2;
-  const at = (sign) => ({ x: x + width * (0.5 + sign * right * part), y: y + height * (0.5 + sign * downward * part) });
-  await drag(driver, at(-1), at(1), { ms: fling ? 120 : 300, fling });
+  const point = (sign) => ({
+    x: x + width * (0.5 + sign * right * part),
+    y: y + height * (0.5 + sign * downward * part),
+  });
+
+  await drag(driver, point(-1), point(1), { ms: isFling ? FLING_MS : SWIPE_MS, isFling });
 }
 
-/** Scroll the content of an area; return whether it can scroll further. */
+/**
+ * Scroll the content of an area by a part of its size; return whether it can be scrolled further.
+ *
+ * By a script, not by a finger: a swipe scrolls by a length that depends on its speed, and may press what is below it.
+ */
 async function scroll(driver, args, { direction, percent = 0.8 }) {
-  const [right, downward] = wayOf(direction);
-  const area = await areaOf(driver, args);
-  const at = { x: area.x + area.width / 2, y: area.y + area.height / 2 };
+  const [right, downward] = vectorOf(direction);
   const part = Number(percent);
-  const request = { right: right * part, down: downward * part, at };
+  const request = { right: right * part, down: downward * part, at: await centerOf(driver, args) };
+
   return await driver.askPage('scroll', request, args.elementId ?? null);
 }
 
-const BACK = { up: 'down', down: 'up', left: 'right', right: 'left' };
+/** Return whether the content of an area can be scrolled further in a direction. */
+async function canScroll(driver, args) {
+  const [right, downward] = vectorOf(args.direction);
+  const request = { right, down: downward, at: await centerOf(driver, args) };
 
-export const GESTURES = {
-  clickGesture: async (driver, args) => await tap(driver, await pointOf(driver, args)),
-  longClickGesture: async (driver, args) => {
-    await tap(driver, await pointOf(driver, args), { holdMs: args.duration ?? LONG_MS });
-  },
-  doubleClickGesture: async (driver, args) => await tap(driver, await pointOf(driver, args), { times: 2 }),
-  dragGesture: async (driver, args) => {
-    const from = await pointOf(driver, { ...args, x: args.startX, y: args.startY });
-    await drag(driver, from, { x: args.endX, y: args.endY }, { holdMs: LONG_MS });
-  },
-  swipeGesture: async (driver, args) => await swipe(driver, args, args),
-  flingGesture: async (driver, args) => {
-    await swipe(driver, args, { direction: BACK[args.direction], percent: 0.9, fling: true });
-    return await further(driver, args);
-  },
-  scrollGesture: async (driver, args) => await scroll(driver, args, args),
-  pinchOpenGesture: async (driver, args) => await pinch(driver, args, args.percent, true),
-  pinchCloseGesture: async (driver, args) => await pinch(driver, args, args.percent, false),
-  swipe: async (driver, args) => await swipe(driver, args, args),
-  tap: async (driver, args) => await tap(driver, await pointOf(driver, args)),
-  doubleTap: async (driver, args) => await tap(driver, await pointOf(driver, args), { times: 2 }),
-  twoFingerTap: async (driver, args) => await tap(driver, await pointOf(driver, args), { fingers: 2 }),
-  touchAndHold: async (driver, args) => {
-    await tap(driver, await pointOf(driver, args), { holdMs: 1000 * (args.duration ?? 1) });
-  },
-  dragFromToForDuration: async (driver, args) => {
-    const offset = args.elementId ? await driver.askPage('rect', {}, args.elementId) : { x: 0, y: 0 };
-    const at = (x, y) => ({ x: offset.x + Number(x), y: offset.y + Number(y) });
-    const hold = { holdMs: 1000 * (args.duration ?? 1) };
-    await drag(driver, at(args.fromX, args.fromY), at(args.toX, args.toY), hold);
-  },
-  pinch: async (driver, args) => await pinch(driver, args, undefined, args.scale > 1),
-  scrollToElement: async (driver, args) => {
-    await driver.askPage('middle', {}, args.elementId);
-  },
-  scroll: async (driver, args) => await scrollAbout(driver, args),
-};
+  return await driver.askPage('canScroll', request, args.elementId ?? null);
+}
 
-async function further(driver, args) {
-  const [right, downward] = wayOf(args.direction);
+async function centerOf(driver, args) {
   const { x, y, width, height } = await areaOf(driver, args);
-  const at = { x: x + width / 2, y: y + height / 2 };
-  return await driver.askPage('canScroll', { right, down: downward, at }, args.elementId ?? null);
+
+  return { x: x + width / 2, y: y + height / 2 };
+}
+
+/** Drag between two points, which are relative to an element if there is one. */
+async function dragFromTo(driver, { elementId, fromX, fromY, toX, toY, duration = 1 }) {
+  const origin = elementId ? await driver.askPage('rect', {}, elementId) : { x: 0, y: 0 };
+  const from = { x: origin.x + Number(fromX), y: origin.y + Number(fromY) };
+  const to = { x: origin.x + Number(toX), y: origin.y + Number(toY) };
+
+  await drag(driver, from, to, { holdMs: 1000 * duration });
 }
 
 /** `mobile: scroll`, with a target on Android, and with a target or a direction on iOS. */
-async function scrollAbout(driver, args) {
-  const to = aim(args);
-  if (to) {
-    await driver.askPage('middle', {}, util.unwrapElement(await driver.findElOrEls(...to, false, args.elementId)));
+async function scrollTo(driver, args) {
+  const locator = locatorOf(args);
+  if (locator) {
+    const element = await driver.findElOrEls(...locator, false, args.elementId);
+    await driver.askPage('middle', {}, util.unwrapElement(element));
   } else if (args.toVisible) {
     await driver.askPage('middle', {}, args.elementId);
   } else {
-    await scroll(driver, args, { direction: args.direction, percent: args.distance ?? 0.8 });
+    await scroll(driver, args, { direction: args.direction, percent: args.distance });
   }
 }
 
-function aim({ strategy, selector, name, predicateString }) {
+/** Return the strategy and the selector of the target, null without a target. */
+function locatorOf({ strategy, selector, name, predicateString }) {
   if (strategy) return [strategy, selector];
   if (name) return ['accessibility id', name];
+
   return predicateString ? ['-ios predicate string', predicateString] : null;
 }
+
+/** The `mobile:` scripts of UiAutomator2 for gestures: times are in milliseconds. */
+const ANDROID_GESTURES = {
+  clickGesture: async (driver, args) => await tap(driver, await pointOf(driver, args)),
+
+  doubleClickGesture: async (driver, args) => await tap(driver, await pointOf(driver, args), { times: 2 }),
+
+  longClickGesture: async (driver, args) => {
+    await tap(driver, await pointOf(driver, args), { holdMs: args.duration ?? LONG_PRESS_MS });
+  },
+
+  dragGesture: async (driver, args) => {
+    const from = await pointOf(driver, { ...args, x: args.startX, y: args.startY });
+    // The end is a point of the screen, even with an element.
+    await drag(driver, from, { x: args.endX, y: args.endY }, { holdMs: LONG_PRESS_MS });
+  },
+
+  swipeGesture: async (driver, args) => await swipe(driver, args, args),
+
+  scrollGesture: async (driver, args) => await scroll(driver, args, args),
+
+  flingGesture: async (driver, args) => {
+    // The direction is that in which the content is scrolled: the finger moves the other way.
+    await swipe(driver, args, { direction: OPPOSITES[args.direction], percent: 0.9, isFling: true });
+    return await canScroll(driver, args);
+  },
+
+  pinchOpenGesture: async (driver, args) => await pinch(driver, args, { percent: args.percent, isOpening: true }),
+
+  pinchCloseGesture: async (driver, args) => await pinch(driver, args, { percent: args.percent, isOpening: false }),
+};
+
+/** Those of XCUITest: times are in seconds. */
+const IOS_GESTURES = {
+  tap: async (driver, args) => await tap(driver, await pointOf(driver, args)),
+
+  doubleTap: async (driver, args) => await tap(driver, await pointOf(driver, args), { times: 2 }),
+
+  twoFingerTap: async (driver, args) => await tap(driver, await pointOf(driver, args), { fingers: 2 }),
+
+  touchAndHold: async (driver, args) => {
+    await tap(driver, await pointOf(driver, args), { holdMs: 1000 * (args.duration ?? 1) });
+  },
+
+  swipe: async (driver, args) => await swipe(driver, args, args),
+
+  pinch: async (driver, args) => await pinch(driver, args, { isOpening: args.scale > 1 }),
+
+  dragFromToForDuration: dragFromTo,
+
+  scrollToElement: async (driver, args) => {
+    await driver.askPage('middle', {}, args.elementId);
+  },
+};
+
+/** The gestures by the name of their `mobile:` script: functions of the driver and of the arguments. */
+export const GESTURES = { ...ANDROID_GESTURES, ...IOS_GESTURES, scroll: scrollTo };

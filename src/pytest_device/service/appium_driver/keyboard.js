@@ -1,16 +1,23 @@
 // Keys as the browser's input events: characters of a US keyboard, any other text, and WebDriver's special keys.
 
+/** The bits of the held modifiers in an event of the Chrome DevTools Protocol. */
 const MODIFIERS = { Alt: 1, Control: 2, Meta: 4, Shift: 8 };
+/** Releases the held modifiers in a text that is typed. */
 const NULL_KEY = '\uE000';
-const RIGHT = 2;
-const NUMPAD = 3;
+/** Where a key is that the keyboard has several times: KeyboardEvent.location. */
+const [LEFT, RIGHT, NUMPAD] = [1, 2, 3];
 
-/** WebDriver's keys: [key, code, key code, location]. */
+/**
+ * WebDriver's special keys by the code points that stand for them: [key, code, key code, location].
+ *
+ * The tables of the WebDriver standard, section "Keyboard actions"; the key codes are those of Windows, which browsers
+ * report on all systems.
+ */
 const SPECIAL = {
   '\uE001': ['Cancel', '', 3], '\uE002': ['Help', 'Help', 47], '\uE003': ['Backspace', 'Backspace', 8],
   '\uE004': ['Tab', 'Tab', 9], '\uE005': ['Clear', '', 12], '\uE006': ['Enter', 'Enter', 13],
-  '\uE007': ['Enter', 'NumpadEnter', 13, NUMPAD], '\uE008': ['Shift', 'ShiftLeft', 16, 1],
-  '\uE009': ['Control', 'ControlLeft', 17, 1], '\uE00A': ['Alt', 'AltLeft', 18, 1], '\uE00B': ['Pause', 'Pause', 19],
+  '\uE007': ['Enter', 'NumpadEnter', 13, NUMPAD], '\uE008': ['Shift', 'ShiftLeft', 16, LEFT],
+  '\uE009': ['Control', 'ControlLeft', 17, LEFT], '\uE00A': ['Alt', 'AltLeft', 18, LEFT], '\uE00B': ['Pause', 'Pause', 19],
   '\uE00C': ['Escape', 'Escape', 27], '\uE00D': [' ', 'Space', 32], '\uE00E': ['PageUp', 'PageUp', 33],
   '\uE00F': ['PageDown', 'PageDown', 34], '\uE010': ['End', 'End', 35], '\uE011': ['Home', 'Home', 36],
   '\uE012': ['ArrowLeft', 'ArrowLeft', 37], '\uE013': ['ArrowUp', 'ArrowUp', 38],
@@ -19,7 +26,7 @@ const SPECIAL = {
   '\uE019': ['=', 'Equal', 187], '\uE024': ['*', 'NumpadMultiply', 106, NUMPAD], '\uE025': ['+', 'NumpadAdd', 107, NUMPAD],
   '\uE026': [',', 'NumpadComma', 108, NUMPAD], '\uE027': ['-', 'NumpadSubtract', 109, NUMPAD],
   '\uE028': ['.', 'NumpadDecimal', 110, NUMPAD], '\uE029': ['/', 'NumpadDivide', 111, NUMPAD],
-  '\uE03D': ['Meta', 'MetaLeft', 91, 1], '\uE050': ['Shift', 'ShiftRight', 16, RIGHT],
+  '\uE03D': ['Meta', 'MetaLeft', 91, LEFT], '\uE050': ['Shift', 'ShiftRight', 16, RIGHT],
   '\uE051': ['Control', 'ControlRight', 17, RIGHT], '\uE052': ['Alt', 'AltRight', 18, RIGHT],
   '\uE053': ['Meta', 'MetaRight', 92, RIGHT], '\uE054': ['PageUp', 'Numpad9', 33, NUMPAD],
   '\uE055': ['PageDown', 'Numpad3', 34, NUMPAD], '\uE056': ['End', 'Numpad1', 35, NUMPAD],
@@ -36,7 +43,7 @@ for (let number = 1; number <= 12; number += 1) {
   SPECIAL[String.fromCharCode(0xe030 + number)] = [`F${number}`, `F${number}`, 111 + number];
 }
 
-/** Keys of a US keyboard: their characters without and with Shift, code, key code. */
+/** The keys of a US keyboard: [the characters without and with Shift, code, key code]. */
 const KEYS = [
   ...[...'abcdefghijklmnopqrstuvwxyz'].map((letter) => {
     const upper = letter.toUpperCase();
@@ -47,68 +54,100 @@ const KEYS = [
   [']}', 'BracketRight', 221], ['\\|', 'Backslash', 220], [';:', 'Semicolon', 186], ["'\"", 'Quote', 222],
   [',<', 'Comma', 188], ['.>', 'Period', 190], ['/?', 'Slash', 191], ['  ', 'Space', 32],
 ];
-const CHARACTERS = new Map(
-  KEYS.flatMap(([[plain, shifted], code, keyCode]) => [
-    [shifted, { key: shifted, code, keyCode, isShifted: true }],
-    [plain, { key: plain, code, keyCode, shifted }],
-  ]),
-);
+const CHARACTERS = new Map();
+for (const [[plain, shifted], code, keyCode] of KEYS) {
+  // In this order: the space bar types a space with Shift, too, and does so without.
+  CHARACTERS.set(shifted, { key: shifted, code, keyCode, needsShift: true });
+  CHARACTERS.set(plain, { key: plain, code, keyCode, shifted });
+}
 
-/** A keyboard: it knows which keys are held. Its events are pairs of a command and its parameters. */
+/**
+ * A keyboard, which knows the keys that are held down.
+ *
+ * Its events are pairs of a command of the Chrome DevTools Protocol and its parameters; nothing is sent here.
+ */
 export class Keyboard {
+  /** The keys that are held down, as the page knows them, by the characters that stand for them. */
   #held = new Map();
 
+  /** Return the event of a key that is pressed: a character, or one that stands for a special key. */
   down(value) {
     const pressed = keyFor(value);
-    const { code, keyCode, location, isShifted } = pressed;
-    const key = this.modifiers & MODIFIERS.Shift ? pressed.shifted ?? pressed.key : pressed.key;
+    const hasShift = Boolean(this.modifiers & MODIFIERS.Shift);
+    const key = hasShift ? pressed.shifted ?? pressed.key : pressed.key;
     const isRepeated = this.#held.has(value);
     this.#held.set(value, key);
-    const modifiers = this.modifiers | (isShifted ? MODIFIERS.Shift : 0);
-    const text = modifiers & (MODIFIERS.Control | MODIFIERS.Meta) ? '' : textOf(key);
-    return ['Input.dispatchKeyEvent', {
-      type: text ? 'keyDown' : 'rawKeyDown', key, code, windowsVirtualKeyCode: keyCode, modifiers, location,
-      autoRepeat: isRepeated, ...(text ? { text, unmodifiedText: text } : {}),
-    }];
+
+    const event = this.#event(pressed);
+    // A shortcut types nothing.
+    const text = event.modifiers & (MODIFIERS.Control | MODIFIERS.Meta) ? '' : textOf(key);
+    const typing = text ? { type: 'keyDown', text, unmodifiedText: text } : { type: 'rawKeyDown' };
+
+    return ['Input.dispatchKeyEvent', { ...event, ...typing, key, autoRepeat: isRepeated }];
   }
 
+  /** Return the event of a key that is released. */
   up(value) {
-    const { key, code, keyCode, location, isShifted } = keyFor(value);
+    const released = keyFor(value);
     this.#held.delete(value);
-    const modifiers = this.modifiers | (isShifted ? MODIFIERS.Shift : 0);
-    return ['Input.dispatchKeyEvent', { type: 'keyUp', key, code, windowsVirtualKeyCode: keyCode, modifiers, location }];
+
+    return ['Input.dispatchKeyEvent', { ...this.#event(released), type: 'keyUp', key: released.key }];
   }
 
-  /** Return the events of a text: modifiers stay down until the null key, or its end. */
+  /** Return the events of a text that is typed: modifiers in it are held until they come again, the null key, or its end. */
   typed(text) {
-    const events = [...text].flatMap((value) => {
-      if (value === NULL_KEY) return this.released();
-      if (keyFor(value).key in MODIFIERS) return [this.#held.has(value) ? this.up(value) : this.down(value)];
-      return [this.down(value), this.up(value)];
-    });
-    return [...events, ...this.released()];
+    const events = [];
+    for (const value of text) {
+      if (value === NULL_KEY) {
+        events.push(...this.released());
+      } else if (!(keyFor(value).key in MODIFIERS)) {
+        events.push(this.down(value), this.up(value));
+      } else if (this.#held.has(value)) {
+        events.push(this.up(value));
+      } else {
+        events.push(this.down(value));
+      }
+    }
+    events.push(...this.released());
+
+    return events;
   }
 
-  /** Return the events that release all held keys. */
+  /** Return the events that release all held keys, the last one first. */
   released() {
     return [...this.#held.keys()].toReversed().map((value) => this.up(value));
   }
 
+  /** The bits of the held modifiers. */
   get modifiers() {
-    return [...this.#held.values()].reduce((sum, key) => sum | (MODIFIERS[key] ?? 0), 0);
+    let bits = 0;
+    for (const key of this.#held.values()) bits |= MODIFIERS[key] ?? 0;
+
+    return bits;
+  }
+
+  /** Return what the events of a key have in common. */
+  #event({ code, keyCode, location, needsShift }) {
+    const modifiers = this.modifiers | (needsShift ? MODIFIERS.Shift : 0);
+
+    return { code, windowsVirtualKeyCode: keyCode, modifiers, location };
   }
 }
 
+/** Return the key that types a character, or for which it stands. A character that no key has is typed as it is. */
 function keyFor(value) {
   if (Object.hasOwn(SPECIAL, value)) {
     const [key, code, keyCode, location = 0] = SPECIAL[value];
     return { key, code, keyCode, location };
   }
-  return { location: 0, ...(CHARACTERS.get(value) ?? { key: value, code: '', keyCode: 0 }) };
+
+  const character = CHARACTERS.get(value) ?? { key: value, code: '', keyCode: 0 };
+  return { ...character, location: 0 };
 }
 
-/** Return what a key types. */
+/** Return the text that a key types, '' for one that types none. */
 function textOf(key) {
   if (key === 'Enter') return '\r';
+
   return [...key].length === 1 ? key : '';
 }

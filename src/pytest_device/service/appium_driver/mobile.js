@@ -10,16 +10,29 @@ import { GESTURES } from './gestures.js';
 import { performEditorAction, pressButton, pressKeyCode, typeKeys } from './keys.js';
 import { isMobile, parsed, refusal, setsCloudStatus } from './scripts.js';
 
+/** Network conditions of the Chrome DevTools Protocol. */
 const OFFLINE = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
+/** -1 is no limit. */
 const ONLINE = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
-const PERMISSIONS = {
-  CAMERA: 'camera', RECORD_AUDIO: 'microphone', ACCESS_FINE_LOCATION: 'geolocation',
-  ACCESS_COARSE_LOCATION: 'geolocation', POST_NOTIFICATIONS: 'notifications', camera: 'camera',
-  microphone: 'microphone', location: 'geolocation', 'location-always': 'geolocation', notifications: 'notifications',
-};
-const STATES = { yes: 'granted', always: 'granted', inuse: 'granted', no: 'denied', never: 'denied', unset: 'prompt' };
 
-const idOf = ({ appId, bundleId }) => appId ?? bundleId;
+/** The browser's permissions by the names that Android and, in lower case, iOS have for them. */
+const PERMISSIONS = {
+  CAMERA: 'camera',
+  RECORD_AUDIO: 'microphone',
+  ACCESS_FINE_LOCATION: 'geolocation',
+  ACCESS_COARSE_LOCATION: 'geolocation',
+  POST_NOTIFICATIONS: 'notifications',
+  camera: 'camera',
+  microphone: 'microphone',
+  location: 'geolocation',
+  'location-always': 'geolocation',
+  notifications: 'notifications',
+};
+const ANDROID_PERMISSIONS = Object.keys(PERMISSIONS).filter((name) => name === name.toUpperCase());
+/** The browser's states of a permission by the words of `mobile: setPermission`. */
+const STATES = { yes: 'granted', always: 'granted', inuse: 'granted', no: 'denied', never: 'denied', unset: 'prompt' };
+/** The words of `mobile: getPermission` by the browser's states. */
+const ANSWERS = { granted: 'yes', denied: 'no', prompt: 'unset' };
 
 const APPS = {
   installApp: (driver, args) => driver.installApp(args.appPath ?? args.app),
@@ -55,71 +68,81 @@ const DEVICE = {
   viewportScreenshot: (driver) => driver.getScreenshot(),
   getDisplayDensity: densityOf,
   getOrientation: (driver) => driver.getOrientation(),
+  isLocked: () => false,
+  isBiometricEnrolled: () => false,
+  getPerformanceDataTypes: () => [],
+
   hideKeyboard: (driver) => driver.hideKeyboard(),
   isKeyboardShown: (driver) => driver.isKeyboardShown(),
-  pressKey: (driver, args) => pressKeyCode(driver, args),
-  pressButton: (driver, args) => pressButton(driver, args),
+  pressKey: pressKeyCode,
+  pressButton,
+  performEditorAction,
   keys: async (driver, { keys, elementId }) => {
     if (elementId) await driver.click(elementId);
     await typeKeys(driver, keys);
   },
   type: (driver, { text }) => typeKeys(driver, [text]),
-  performEditorAction,
+  selectPickerWheelValue: turnWheel,
+
   getClipboard: (driver, args) => driver.getClipboard(args.contentType),
   setClipboard: (driver, args) => driver.setClipboard(args.content, args.contentType),
   getPasteboard: async (driver, { encoding }) => Buffer.from(await driver.getClipboard(), 'base64').toString(encoding),
   setPasteboard: (driver, { content, encoding }) => driver.setClipboard(Buffer.from(content, encoding).toString('base64')),
+
   setGeolocation: (driver, args) => driver.setGeoLocation(args),
   setSimulatedLocation: (driver, args) => driver.setGeoLocation(args),
   getGeolocation: (driver) => driver.getGeoLocation(),
   getSimulatedLocation: (driver) => driver.getGeoLocation(),
   getConnectivity: (driver, { services }) => connectivityOf(driver, services),
-  setConnectivity: (driver, args) => connect(driver, args),
-  isLocked: () => false,
-  localNotifications: notify,
+  setConnectivity,
+
+  localNotifications,
   acceptAlert: (driver, { buttonLabel }) => alerts.pressLabelled(driver, 'accept', buttonLabel),
   dismissAlert: (driver, { buttonLabel }) => alerts.pressLabelled(driver, 'dismiss', buttonLabel),
-  alert: (driver, args) => alert(driver, args),
-  changePermissions: (driver, args) => changePermissions(driver, args),
-  getPermissions: (driver, args) => permissionsOf(driver, args),
-  setPermission: (driver, { access }) => setPermission(driver, access),
-  getPermission: (driver, { service }) => permissionOf(driver, service),
+  alert,
+
+  changePermissions,
+  getPermissions,
+  setPermission,
+  getPermission: (driver, { service }) => ANSWERS[stateOf(driver, permissionNamed(service))],
   resetPermission: (driver, { service }) => driver.allow(permissionNamed(service), 'prompt'),
-  startLogsBroadcast: refuse('logs can only be polled, not broadcast'),
-  shell: refuse('a browser has no shell'),
-  execEmuConsoleCommand: refuse('it is not an emulator'),
-  pushNotification: refuse("a web app gets web pushes: use 'mobile: localNotifications', or the fixture device_push"),
-  toggleGps: refuse('it has no switch for location services: set a location, or revoke the permission'),
-  lock: refuse('it has no lock screen'),
-  unlock: refuse('it has no lock screen'),
-  openNotifications: refuse("it shows none: list them with 'mobile: localNotifications'"),
-  statusBar: refuse('it has no status bar'),
-  getSystemBars: refuse('it has no system bars'),
-  batteryInfo: refuse('it has no battery'),
-  powerAc: refuse('it has no battery'),
-  powerCapacity: refuse('it has no battery'),
-  gsmCall: refuse('it has no telephone'),
-  gsmSignal: refuse('it has no telephone'),
-  gsmVoice: refuse('it has no telephone'),
-  sendSms: refuse('it has no telephone'),
-  networkSpeed: refuse('it has no telephone'),
-  fingerprint: refuse('it has no fingerprint sensor'),
-  sendBiometricMatch: refuse('it has no biometric sensor'),
-  enrollBiometric: refuse('it has no biometric sensor'),
-  isBiometricEnrolled: () => false,
-  shake: refuse('it has no motion sensor'),
-  pushFile: refuse('a web app has no files of its own'),
-  pullFile: refuse('a web app has no files of its own'),
-  pullFolder: refuse('a web app has no files of its own'),
-  getAppStrings: refuse('a web app has no string resources'),
-  getPerformanceData: refuse('it has no performance data'),
-  getPerformanceDataTypes: () => [],
-  startMediaProjectionRecording: refuse('record with start_recording_screen'),
-  startXCTestScreenRecording: refuse('record with start_recording_screen'),
-  selectPickerWheelValue: turnWheel,
 };
 
-const CALLS = { ...APPS, ...DEVICE, ...GESTURES };
+/** Why the device cannot execute a script. */
+const REFUSED = {
+  startLogsBroadcast: 'logs can only be polled, not broadcast',
+  shell: 'a browser has no shell',
+  execEmuConsoleCommand: 'it is not an emulator',
+  pushNotification: "a web app gets web pushes: use 'mobile: localNotifications', or the fixture device_push",
+  openNotifications: "it shows none: list them with 'mobile: localNotifications'",
+  toggleGps: 'it has no switch for location services: set a location, or revoke the permission',
+  lock: 'it has no lock screen',
+  unlock: 'it has no lock screen',
+  statusBar: 'it has no status bar',
+  getSystemBars: 'it has no system bars',
+  batteryInfo: 'it has no battery',
+  powerAc: 'it has no battery',
+  powerCapacity: 'it has no battery',
+  gsmCall: 'it has no telephone',
+  gsmSignal: 'it has no telephone',
+  gsmVoice: 'it has no telephone',
+  sendSms: 'it has no telephone',
+  networkSpeed: 'it has no telephone',
+  fingerprint: 'it has no fingerprint sensor',
+  sendBiometricMatch: 'it has no biometric sensor',
+  enrollBiometric: 'it has no biometric sensor',
+  shake: 'it has no motion sensor',
+  pushFile: 'a web app has no files of its own',
+  pullFile: 'a web app has no files of its own',
+  pullFolder: 'a web app has no files of its own',
+  getAppStrings: 'a web app has no string resources',
+  getPerformanceData: 'it has no performance data',
+  startMediaProjectionRecording: 'record with start_recording_screen',
+  startXCTestScreenRecording: 'record with start_recording_screen',
+};
+
+/** The scripts by their names without `mobile:`: functions of the driver, the arguments, which are checked, and the name. */
+const HANDLERS = { ...APPS, ...DEVICE, ...GESTURES };
 
 export const commands = {
   /** Execute a `mobile:` script, or in the web context a script of the page; ignore a cloud's status scripts. */
@@ -131,8 +154,9 @@ export const commands = {
     if (!isMobile(script)) return await inPage(this, '/execute/sync', { script, args });
 
     const [name, options] = parsed(script, args, this.platform);
+    if (Object.hasOwn(REFUSED, name)) throw refusal(name, REFUSED[name]);
 
-    return (await CALLS[name](this, options, name)) ?? null;
+    return (await HANDLERS[name](this, options, name)) ?? null;
   },
 
   async executeAsync(script, args = []) {
@@ -141,18 +165,25 @@ export const commands = {
 
   async deviceInfo() {
     const { width, height, language } = await this.askPage('screen');
-    const { deviceName, platformVersion } = this.caps;
     const { offset, timeZone } = await this.askPage('clock');
-    const model = { model: deviceName, timeZone, timeZoneOffset: offset, isSimulator: true };
+    const { deviceName, platformVersion } = this.caps;
     const locale = localeOf(language, this.platform);
-    if (this.platform === 'iOS') return { ...model, name: deviceName, currentLocale: locale };
+    const info = { model: deviceName, timeZone, timeZoneOffset: offset, isSimulator: true };
+    if (this.platform === 'iOS') return { ...info, name: deviceName, currentLocale: locale };
+
     const real = toClient(this, { width, height });
-    const display = { realDisplaySize: `${real.width}x${real.height}`, displayDensity: densityOf(this) };
-    return { ...model, ...display, platformVersion, locale };
+    return {
+      ...info,
+      platformVersion,
+      locale,
+      realDisplaySize: `${real.width}x${real.height}`,
+      displayDensity: densityOf(this),
+    };
   },
 
   async getViewport() {
     const { width, height } = await this.askPage('screen');
+
     return toClient(this, { left: 0, top: 0, width, height });
   },
 
@@ -168,17 +199,19 @@ export const commands = {
     await pressKeyCode(this, { keycode, metastate });
   },
 
-  /** Return the clipboard's text, in Base64. */
+  /** Return the clipboard's text, in Base64. Throws InvalidArgument for another type of content. */
   async getClipboard(contentType = 'plaintext') {
-    plain(contentType);
+    checkContentType(contentType);
     await allowClipboard(this);
-    const text = await this.onPage((page) => (this.overlay.view ? page.paste() : page.evaluate('window.focus(); navigator.clipboard.readText()')));
+    const read = 'window.focus(); navigator.clipboard.readText()';
+    const text = await this.onPage((page) => (this.overlay.view ? page.paste() : page.evaluate(read)));
+
     return Buffer.from(text ?? '').toString('base64');
   },
 
-  /** Set the clipboard's text, given in Base64. */
+  /** Set the clipboard's text, given in Base64. Throws InvalidArgument for another type of content. */
   async setClipboard(content, contentType = 'plaintext') {
-    plain(contentType);
+    checkContentType(contentType);
     await allowClipboard(this);
     const text = Buffer.from(String(content), 'base64').toString();
     const write = `window.focus(); navigator.clipboard.writeText(${JSON.stringify(text)})`;
@@ -192,129 +225,155 @@ export const commands = {
   },
 
   async openNotifications() {
-    DEVICE.openNotifications(this, {}, 'openNotifications');
+    throw refusal('openNotifications', REFUSED.openNotifications);
   },
 };
+
+/** Return the ID of an app: the client sends both names to either driver. */
+function idOf({ appId, bundleId }) {
+  return appId ?? bundleId;
+}
 
 /** Write a locale as the platform does: with a script, zh-Hant_TW on iOS and zh_TW_#Hant on Android. */
 function localeOf(tag, platform) {
   const { language, script, region } = new Intl.Locale(tag.replace(/@.*$/, ''));
-  if (platform === 'iOS') return [[language, script].filter(Boolean).join('-'), region].filter(Boolean).join('_');
-  return [language, region, script && `#${script}`].filter(Boolean).join('_');
+  const parts = platform === 'iOS'
+    ? [[language, script].filter(Boolean).join('-'), region]
+    : [language, region, script && `#${script}`];
+
+  return parts.filter(Boolean).join('_');
 }
 
+/** Run a script in the page of a web context. Throws UnknownMethod in the native context. */
 async function inPage(driver, path, body) {
   if (!driver.inApp) return await driver.toBrowser(path, 'POST', body);
+
   const how = "switch to the web view's context first, as with a native driver";
   throw new errors.UnknownMethodError(`scripts run in web pages: ${how}`);
 }
 
-function refuse(why) {
-  return (_driver, _args, name) => {
-    throw refusal(name, why);
-  };
-}
-
 /** Allow the clipboard, which is no question on a phone. `Browser.grantPermissions` would deny everything else. */
 async function allowClipboard(driver) {
-  for (const name of ['clipboard-read', 'clipboard-write']) await driver.allow(name, 'granted');
+  await driver.allow('clipboard-read', 'granted');
+  await driver.allow('clipboard-write', 'granted');
 }
 
-function plain(contentType) {
-  if (String(contentType).toLowerCase() !== 'plaintext') {
-    throw new errors.InvalidArgumentError(`the clipboard supports plaintext only, not ${contentType}`);
-  }
+function checkContentType(contentType) {
+  if (String(contentType).toLowerCase() === 'plaintext') return;
+
+  throw new errors.InvalidArgumentError(`the clipboard supports plaintext only, not ${contentType}`);
 }
 
-async function connect(driver, { wifi, data, airplaneMode }) {
+/** Connect or disconnect the page: it has a network, unless airplane mode is on, or Wi-Fi and mobile data are off. */
+async function setConnectivity(driver, { wifi, data, airplaneMode }) {
   const before = connectivityOf(driver);
-  const now = { wifi: wifi ?? before.wifi, data: data ?? before.data, airplaneMode: airplaneMode ?? before.airplaneMode };
+  const now = {
+    wifi: wifi ?? before.wifi,
+    data: data ?? before.data,
+    airplaneMode: airplaneMode ?? before.airplaneMode,
+  };
+  const isOffline = now.airplaneMode || !(now.wifi || now.data);
+
   await driver.cdp('Network.enable');
-  await driver.cdp('Network.emulateNetworkConditions', now.airplaneMode || !(now.wifi || now.data) ? OFFLINE : ONLINE);
+  await driver.cdp('Network.emulateNetworkConditions', isOffline ? OFFLINE : ONLINE);
   driver.connectivity = now;
 }
 
+/** Return which of the services are on, by default of all. Throws InvalidArgument for an unknown one. */
 function connectivityOf(driver, services) {
   const all = driver.connectivity ?? { wifi: true, data: true, airplaneMode: false };
-  const names = services ? [services].flat() : Object.keys(all);
+  if (!services) return all;
 
-  return Object.fromEntries(names.map((name) => [oneOf('services', name, Object.keys(all)), all[name]]));
+  const states = {};
+  for (const service of [services].flat()) {
+    states[oneOf('services', service, Object.keys(all))] = all[service];
+  }
+
+  return states;
 }
 
-/** Turn a picker wheel by one option. */
+/** Turn a picker wheel by one option. The errors are those of WebDriverAgent. */
 async function turnWheel(driver, { elementId, order, offset = 0.2 }) {
-  const way = String(order).toLowerCase();
-  if (!['next', 'previous'].includes(way)) {
+  const direction = String(order).toLowerCase();
+  if (!['next', 'previous'].includes(direction)) {
     throw new errors.InvalidArgumentError(`Only 'previous' and 'next' order values are supported. '${order}' was given instead`);
   }
+  // How far the finger moves, in heights of the wheel: it has no effect here.
   if (!(offset > 0 && offset <= 0.5)) {
     throw new errors.InvalidArgumentError(`'offset' value is expected to be in range (0.0, 0.5]. '${offset}' was given instead`);
   }
-  await unlessDialog(driver.askPage('turn', { order: way }, elementId));
+
+  await unlessDialog(driver.askPage('turn', { order: direction }, elementId));
 }
 
+/** Accept or dismiss the alert on the screen, by a button's label if there is one; or return the labels of its buttons. */
 async function alert(driver, { action, buttonLabel }) {
-  if (oneOf('action', action, ['accept', 'dismiss', 'getButtons']) !== 'getButtons') {
-    return await alerts.pressLabelled(driver, action, buttonLabel);
-  }
-  return await alerts.labelsOf(driver);
+  oneOf('action', action, ['accept', 'dismiss', 'getButtons']);
+  if (action === 'getButtons') return await alerts.labelsOf(driver);
+
+  return await alerts.pressLabelled(driver, action, buttonLabel);
 }
 
-/** Push a message to the device, or list, answer or dismiss its notifications. */
-async function notify(driver, { do: what, data, appId, key, action, text }) {
+/** Push a message to the device, or list, answer or dismiss its notifications: `mobile: localNotifications`. */
+async function localNotifications(driver, { do: verb, data, appId, key, action, text }) {
   const { device } = driver;
-  const doing = {
-    push: () => device.push(data, appId),
-    list: () => device.notifications(),
-    answer: async () => {
+  switch (oneOf('do', verb, ['push', 'list', 'answer', 'dismiss'])) {
+    case 'push':
+      return await device.push(data, appId);
+    case 'list':
+      return await device.notifications();
+    case 'answer':
       await device.answerNotification(key, action, text);
       await follow(driver);
-    },
-    dismiss: () => device.dismissNotification(key),
-  };
-  return await doing[oneOf('do', what, Object.keys(doing))]();
+      return null;
+    default:
+      return await device.dismissNotification(key);
+  }
 }
 
+/** Return a value if it is one of the choices. Throws InvalidArgument. */
 function oneOf(argument, value, choices) {
   if (choices.includes(value)) return value;
 
   throw new errors.InvalidArgumentError(`${argument} must be one of ${choices.join(', ')}, not ${value}`);
 }
 
+/** Return the browser's permission for a name of Android or iOS. Throws InvalidArgument. */
 function permissionNamed(name) {
-  const permission = PERMISSIONS[String(name).replace(/^android\.permission\./, '')];
-  if (permission) return permission;
+  const shortName = String(name).replace(/^android\.permission\./, '');
+  if (Object.hasOwn(PERMISSIONS, shortName)) return PERMISSIONS[shortName];
 
   const names = Object.keys(PERMISSIONS).join(', ');
   throw new errors.InvalidArgumentError(`unknown permission ${name}: the permissions are ${names}`);
 }
 
+/** Return what is decided about a permission of the browser: granted, denied, or prompt for nothing. */
+function stateOf(driver, permission) {
+  return driver.permissions.get(permission) ?? 'prompt';
+}
+
 async function changePermissions(driver, { permissions, action = 'grant' }) {
   oneOf('action', action, ['grant', 'revoke']);
-  const names = permissions === 'all' ? Object.keys(PERMISSIONS) : [permissions].flat();
-  for (const name of new Set(names.map(permissionNamed))) {
-    await driver.allow(name, action === 'grant' ? 'granted' : 'denied');
-  }
+  const names = permissions === 'all' ? ANDROID_PERMISSIONS : [permissions].flat();
+  const state = action === 'grant' ? 'granted' : 'denied';
+
+  // All names are checked before the first change; several of Android's are one of the browser's.
+  for (const permission of new Set(names.map(permissionNamed))) await driver.allow(permission, state);
 }
 
-function permissionsOf(driver, { type = 'requested' }) {
+/** Return the names of Android's permissions that are granted, denied, or, as `requested`, all that an app may ask for. */
+function getPermissions(driver, { type = 'requested' }) {
   const statesOfType = { granted: ['granted'], denied: ['denied'], requested: ['granted', 'denied', 'prompt'] };
   const states = statesOfType[oneOf('type', type, Object.keys(statesOfType))];
-  // Those of Android, not of iOS.
-  const names = Object.keys(PERMISSIONS).filter((name) => /^[A-Z_]+$/.test(name));
+  const names = ANDROID_PERMISSIONS.filter((name) => states.includes(stateOf(driver, PERMISSIONS[name])));
 
-  return names
-    .filter((name) => states.includes(driver.permissions.get(PERMISSIONS[name]) ?? 'prompt'))
-    .map((name) => `android.permission.${name}`);
+  return names.map((name) => `android.permission.${name}`);
 }
 
-async function setPermission(driver, access) {
-  for (const [name, state] of Object.entries(access)) {
-    const word = oneOf(`access of ${name}`, String(state).toLowerCase(), Object.keys(STATES));
-    await driver.allow(permissionNamed(name), STATES[word]);
+/** Set permissions by their names: `access` is an object such as { camera: 'yes' }. */
+async function setPermission(driver, { access }) {
+  for (const [name, word] of Object.entries(access)) {
+    const state = STATES[oneOf(`access of ${name}`, String(word).toLowerCase(), Object.keys(STATES))];
+    await driver.allow(permissionNamed(name), state);
   }
-}
-
-function permissionOf(driver, service) {
-  return { granted: 'yes', denied: 'no', prompt: 'unset' }[driver.permissions.get(permissionNamed(service)) ?? 'prompt'];
 }
