@@ -1,164 +1,217 @@
-// Parses predicate strings and class chains.
+// Parses predicate strings and class chains into conditions and queries, whose form selectors.js describes.
 
 import { Tokens } from './tokens.js';
 
+/** The comparisons of NSPredicate that are signs, by all of their spellings. */
 const SIGNS = {
   '==': 'equals', '=': 'equals', '!=': 'differs', '<>': 'differs', '<': 'less', '<=': 'atMost', '=<': 'atMost',
   '>': 'greater', '>=': 'atLeast', '=>': 'atLeast',
 };
-const WORDS = {
-  contains: 'contains', beginswith: 'startsWith', endswith: 'endsWith', matches: 'matches', like: 'like',
-};
+/** Those that are words, and compare with one value. */
+const WORDS = new Map([
+  ['contains', 'contains'], ['beginswith', 'startsWith'], ['endswith', 'endsWith'], ['matches', 'matches'], ['like', 'like'],
+]);
+const CONSTANTS = new Map([
+  ['true', 'true'], ['yes', 'true'], ['false', 'false'], ['no', 'false'],
+  // A missing attribute is compared as an empty one.
+  ['nil', ''], ['null', ''], ['none', ''],
+]);
 const ATTRIBUTES = new Set([
   'name', 'label', 'value', 'type', 'enabled', 'visible', 'accessible', 'selected', 'focused', 'index',
   'placeholderValue', 'x', 'y', 'width', 'height',
 ]);
-const FLAGS = new Set(['enabled', 'visible', 'accessible', 'selected', 'focused']);
-const OTHER_NAMES = {
+const BOOLEAN_ATTRIBUTES = new Set(['enabled', 'visible', 'accessible', 'selected', 'focused']);
+/** The names that WebDriverAgent accepts besides. */
+const ALIASES = {
   identifier: 'name', elementType: 'type', isEnabled: 'enabled', isVisible: 'visible', isAccessible: 'accessible',
   isSelected: 'selected', isFocused: 'focused', hasFocus: 'focused', wdName: 'name', wdLabel: 'label', wdValue: 'value',
   wdType: 'type',
 };
-const RECT = { x: 'x', y: 'y', width: 'width', height: 'height' };
+const RECT_MEMBERS = new Set(['x', 'y', 'width', 'height']);
 
-/** Parse a predicate string; return its condition. Throws SyntaxError. */
+/**
+ * Parse a predicate string, such as `type == 'XCUIElementTypeButton' AND label CONTAINS[c] 'save'`.
+ *
+ * Returns its condition. Throws SyntaxError naming the part that is not supported.
+ */
 export function parsePredicate(text) {
   const tokens = new Tokens(text);
-  const condition = either(tokens);
+  const condition = disjunction(tokens);
   if (tokens.next.kind !== 'end') tokens.fail('syntax error');
+
   return condition;
 }
 
-/** Return the query for a class chain. Throws SyntaxError. */
+/**
+ * Parse a class chain, such as XCUIElementTypeTable/XCUIElementTypeCell[-1]/XCUIElementTypeButton[`label == 'Save'`].
+ *
+ * Returns its query: a step for each type, with its filters in their order. Throws SyntaxError.
+ */
 export function parseClassChain(text) {
   const tokens = new Tokens(text);
-  const steps = [];
-  let deep = tokens.took('**') && (tokens.expect('/'), true);
-  do {
-    steps.push(link(tokens, deep));
-    deep = false;
-    if (tokens.next.kind === 'end') return { steps };
+  const steps = [chainStep(tokens)];
+  while (tokens.next.kind !== 'end') {
     tokens.expect('/');
-    if (tokens.took('**')) {
-      tokens.expect('/');
-      deep = true;
-    }
-  } while (tokens.next.kind !== 'end');
-  return tokens.fail('an element type was expected');
+    steps.push(chainStep(tokens));
+  }
+
+  return { steps };
 }
 
-function link(tokens, deep) {
+/** One type of a class chain; with `**` before it, at any depth. */
+function chainStep(tokens) {
+  const deep = tokens.took('**');
+  if (deep) tokens.expect('/');
+  if (tokens.next.kind === 'end') tokens.fail('an element type was expected');
+
   const type = tokens.took('*') ? '*' : tokens.a('word');
-  const step = { deep, type: type === 'XCUIElementTypeAny' ? '*' : type, filters: [] };
+  const filters = [];
   while (tokens.took('[')) {
-    step.filters.push(filter(tokens));
+    filters.push(chainFilter(tokens));
     tokens.expect(']');
   }
-  return step;
+
+  return { deep, type: type === 'XCUIElementTypeAny' ? '*' : type, filters };
 }
 
-function filter(tokens) {
+/** A filter of a class chain: a position, a `predicate` of the element, or a $predicate$ of its descendants. */
+function chainFilter(tokens) {
   if (tokens.next.kind === 'number') {
     const position = Number(tokens.take().value);
     return position === 0 ? tokens.fail('positions start at 1;') : { position };
   }
+
   if (tokens.took('`')) {
-    const condition = either(tokens);
+    const condition = disjunction(tokens);
     tokens.expect('`');
     return condition;
   }
+
   tokens.expect('$');
-  const condition = { is: 'within', of: either(tokens) };
+  const condition = { is: 'within', of: disjunction(tokens) };
   tokens.expect('$');
+
   return condition;
 }
 
-function either(tokens) {
-  const of = [both(tokens)];
-  while (tokens.took('or') || tokens.took('||')) of.push(both(tokens));
-  return of.length > 1 ? { is: 'any', of } : of[0];
+/** Conditions with OR between them, which binds less than AND. */
+function disjunction(tokens) {
+  const conditions = [conjunction(tokens)];
+  while (tokens.took('or') || tokens.took('||')) conditions.push(conjunction(tokens));
+
+  return conditions.length > 1 ? { is: 'any', of: conditions } : conditions[0];
 }
 
-function both(tokens) {
-  const of = [single(tokens)];
-  while (tokens.took('and') || tokens.took('&&')) of.push(single(tokens));
-  return of.length > 1 ? { is: 'all', of } : of[0];
+function conjunction(tokens) {
+  const conditions = [simple(tokens)];
+  while (tokens.took('and') || tokens.took('&&')) conditions.push(simple(tokens));
+
+  return conditions.length > 1 ? { is: 'all', of: conditions } : conditions[0];
 }
 
-function single(tokens) {
-  if (tokens.took('not') || tokens.took('!')) return { is: 'not', of: single(tokens) };
+/** A comparison, a constant, or anything in parentheses or after NOT. */
+function simple(tokens) {
+  if (tokens.took('not') || tokens.took('!')) return { is: 'not', of: simple(tokens) };
   if (tokens.took('truepredicate')) return { is: 'truth', expected: true };
   if (tokens.took('falsepredicate')) return { is: 'truth', expected: false };
+
   if (tokens.took('(')) {
-    const condition = either(tokens);
+    const condition = disjunction(tokens);
     tokens.expect(')');
     return condition;
   }
+
   return comparison(tokens);
 }
 
 function comparison(tokens) {
   const attribute = attributeOf(tokens);
   const { kind, value } = tokens.take();
-  if (kind === 'sign' && value in SIGNS) return compared(SIGNS[value], attribute, folding(tokens), literal(tokens));
   const word = value.toLowerCase();
-  if (word === 'in') return { is: 'any', of: several(tokens).map((one) => compared('equals', attribute, false, one)) };
+
+  if (kind === 'sign' && Object.hasOwn(SIGNS, value)) {
+    return compared(SIGNS[value], attribute, folding(tokens), literal(tokens));
+  }
+  if (WORDS.has(word)) return compared(WORDS.get(word), attribute, folding(tokens), literal(tokens));
+  if (word === 'in') {
+    return { is: 'any', of: literals(tokens).map((choice) => compared('equals', attribute, false, choice)) };
+  }
   if (word === 'between') {
-    const [low, high] = several(tokens);
+    const [low, high] = literals(tokens);
     return { is: 'all', of: [compared('atLeast', attribute, false, low), compared('atMost', attribute, false, high)] };
   }
-  if (word in WORDS) return compared(WORDS[word], attribute, folding(tokens), literal(tokens));
+
   tokens.at -= 1;
   return tokens.fail('a comparison was expected');
 }
 
+/** Take the name of an attribute; return the one of the page source. */
 function attributeOf(tokens) {
   const word = tokens.a('word');
   if (word === 'rect') {
     tokens.expect('.');
-    return RECT[tokens.a('word')] ?? tokens.fail('rect has x, y, width and height, ');
+    const member = tokens.a('word');
+    return RECT_MEMBERS.has(member) ? member : tokens.fail('rect has x, y, width and height, ');
   }
-  const name = OTHER_NAMES[word] ?? word;
-  if (!ATTRIBUTES.has(name)) throw new SyntaxError(`unknown attribute ${word}: the attributes are ${[...ATTRIBUTES].join(', ')}`);
-  return name;
+
+  const name = Object.hasOwn(ALIASES, word) ? ALIASES[word] : word;
+  if (ATTRIBUTES.has(name)) return name;
+
+  throw new SyntaxError(`unknown attribute ${word}: the attributes are ${[...ATTRIBUTES].join(', ')}`);
 }
 
-/** Return whether `[c]`, `[cd]` or a similar modifier follows. */
+/** Take the modifiers of a comparison, such as `[cd]`, if there are any; return whether they ignore case. */
 function folding(tokens) {
   if (!tokens.took('[')) return false;
+
   const modifiers = tokens.a('word').toLowerCase();
   if (!/^[cdnl]+$/.test(modifiers)) throw new SyntaxError(`[${modifiers}] is not a modifier`);
   tokens.expect(']');
+
   return modifiers.includes('c');
 }
 
+/** Take a value; return it as the text that an attribute has. */
 function literal(tokens) {
   const { kind, value } = tokens.take();
   if (kind === 'string' || kind === 'number') return value;
+
   const word = value.toLowerCase();
-  if (kind === 'word' && ['true', 'yes'].includes(word)) return 'true';
-  if (kind === 'word' && ['false', 'no'].includes(word)) return 'false';
-  if (kind === 'word' && ['nil', 'null', 'none'].includes(word)) return '';
+  if (kind === 'word' && CONSTANTS.has(word)) return CONSTANTS.get(word);
+
   tokens.at -= 1;
   return tokens.fail('a value was expected');
 }
 
-function several(tokens) {
+/** Take a list such as `{1, 2}`. */
+function literals(tokens) {
   const values = [];
   tokens.expect('{');
   while (!tokens.took('}')) {
-    if (values.length) tokens.expect(',');
+    if (values.length > 0) tokens.expect(',');
     values.push(literal(tokens));
   }
+
   return values;
 }
 
+/** Return the condition that compares an attribute with a value. */
 function compared(is, attribute, fold, value) {
-  if (is === 'like') return { is: 'matches', attribute, fold, expected: likeness(value) };
-  const expected = FLAGS.has(attribute) ? { 1: 'true', 0: 'false' }[value] ?? value : value;
-  return { is, attribute, fold, expected };
+  if (is === 'like') return { is: 'matches', attribute, fold, expected: regularExpressionOf(value) };
+
+  return { is, attribute, fold, expected: BOOLEAN_ATTRIBUTES.has(attribute) ? booleanOf(value) : value };
 }
 
-function likeness(pattern) {
-  return pattern.replace(/[.+^${}()|[\]\\]/g, '\\$&').replace(/\*/g, '.*').replace(/\?/g, '.');
+/** A boolean may be written as a number. */
+function booleanOf(value) {
+  if (value === '1') return 'true';
+
+  return value === '0' ? 'false' : value;
+}
+
+/** Translate a pattern of LIKE: `*` is any text, `?` one character. */
+function regularExpressionOf(pattern) {
+  const literalPattern = pattern.replace(/[.+^${}()|[\]\\]/g, '\\$&');
+
+  return literalPattern.replace(/\*/g, '.*').replace(/\?/g, '.');
 }
