@@ -99,6 +99,7 @@ ROWS: Final = (
     _android(
         "ends-with", '[text$="ther"]', NONE, "$= is a pattern for the whole text."
     ),
+    _android("word", '[text~="the"]', "Other", "~= is a pattern for a word."),
     _android("pseudo-class", ":clickable", "Go", "A pseudo-class is an attribute."),
     _android(
         "instance",

@@ -12,15 +12,32 @@ const TESTS = {
   atLeast: (actual, expected) => Number(actual) >= Number(expected),
 };
 
-/** Return whether a text matches the regular expression of a condition, as a whole unless `whole` is false. */
-function matches(text, { expected, fold, whole = true }) {
-  const pattern = whole ? `^(?:${expected})$` : expected;
-  const flags = fold ? 'isu' : 'su';
+/** Return whether a whole text matches the regular expression of a condition. */
+function matches(text, { expected, fold }) {
+  const { source, ignoresCase } = regularExpression(expected);
+  const flags = fold || ignoresCase ? 'is' : 's';
   try {
-    return new RegExp(pattern, flags).test(text);
+    return new RegExp(source, `${flags}u`).test(text);
+  } catch {
+    // Escapes of punctuation, such as \-, are errors only with the flag u, which counts characters instead of UTF-16 units.
+  }
+
+  try {
+    return new RegExp(source, flags).test(text);
   } catch (error) {
     throw new Refusal('selector', `${JSON.stringify(expected)} is not a regular expression: ${error.message}`);
   }
+}
+
+/** Translate what Java (Android) and ICU (iOS) have, but not JavaScript: flags such as (?i) at the beginning, and \Q…\E. */
+function regularExpression(pattern) {
+  // The flags s and u are always on, d is about line ends only.
+  const [, flags = '', rest] = /^(?:\(\?([isuUd]+)\))?(.*)$/s.exec(pattern);
+  const unquoted = rest.replace(/\\\\|\\Q(.*?)(?:\\E|$)/gs, (part, quoted) => {
+    return quoted === undefined ? part : quoted.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  });
+
+  return { source: `^(?:${unquoted})$`, ignoresCase: flags.includes('i') };
 }
 
 /** Return whether a condition holds for a node, see selectors.js. */

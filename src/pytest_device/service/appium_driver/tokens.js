@@ -10,9 +10,10 @@ const KINDS = [
 const ESCAPES = { n: '\n', t: '\t', r: '\r' };
 
 export class Tokens {
-  constructor(text) {
+  /** `unquote` returns the value of a string, which is passed with its quotes; by default, backslashes escape as in C. */
+  constructor(text, unquote = unescaped) {
     this.text = text;
-    this.tokens = [...cut(text)];
+    this.tokens = [...cut(text, unquote)];
     this.at = 0;
   }
 
@@ -55,14 +56,14 @@ export class Tokens {
   }
 }
 
-function* cut(text) {
+function* cut(text, unquote) {
   for (let at = 0; at < text.length; ) {
     const match = matchAt(text, at);
     if (!match) throw new SyntaxError(`syntax error: ${JSON.stringify(text.slice(at))}`);
 
     const { kind, end } = match;
     const value = text.slice(at, end);
-    if (kind !== 'space') yield { kind, value: kind === 'string' ? unquoted(value) : value, start: at };
+    if (kind !== 'space') yield { kind, value: kind === 'string' ? unquote(value) : value, start: at };
     at = end;
   }
 }
@@ -77,7 +78,7 @@ function matchAt(text, at) {
   return null;
 }
 
-function unquoted(text) {
+function unescaped(text) {
   return text.slice(1, -1).replace(/\\(u[0-9a-fA-F]{4}|.)/gs, (_, code) => {
     return code.length > 1 ? String.fromCharCode(parseInt(code.slice(1), 16)) : ESCAPES[code] ?? code;
   });

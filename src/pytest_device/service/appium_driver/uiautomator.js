@@ -46,12 +46,17 @@ const MAX_SWIPES = 30;
 
 /** Return the query for an expression; with `;` between several, any of them. Throws SyntaxError. */
 export function parseUiAutomator(text) {
-  const tokens = new Tokens(text);
+  const tokens = new Tokens(text, unquoted);
   if (tokens.next.kind === 'end') tokens.fail('a UiSelector or a UiScrollable was expected');
   const queries = [statement(tokens)];
   while (tokens.took(';') && tokens.next.kind !== 'end') queries.push(statement(tokens));
   if (tokens.next.kind !== 'end') tokens.fail('syntax error');
   return queries.length > 1 ? { any: queries } : queries[0];
+}
+
+/** The server replaces escaped quotes only: the other backslashes, such as those of a regular expression, stay. */
+function unquoted(text) {
+  return text.slice(1, -1).replaceAll('\\"', '"');
 }
 
 function statement(tokens) {
