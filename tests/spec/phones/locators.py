@@ -628,6 +628,17 @@ def ios_names() -> tuple[Row, ...]:
             answer="Milk",
         ),
         Row(
+            name="a-predicate-that-ignores-diacritics",
+            platforms=(IOS,),
+            rule="[c] ignores case and [d] diacritics.",
+            source=NOT_READ,
+            page="<p>Café au lait</p>",
+            example=FindAll(
+                By.IOS_PREDICATE, "label BEGINSWITH[cd] 'CAFE' AND label LIKE[d] 'C*é*'"
+            ),
+            answer=["Café au lait"],
+        ),
+        Row(
             name="class-name-is-completed",
             platforms=(IOS,),
             rule="A class name gets the prefix of XCUITest.",

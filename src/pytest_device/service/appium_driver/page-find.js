@@ -13,9 +13,11 @@ const TESTS = {
 };
 
 /** Return whether a whole text matches the regular expression of a condition. */
-function matches(text, { expected, fold }) {
-  const { source, ignoresCase } = regularExpression(expected);
-  const flags = fold || ignoresCase ? 'is' : 's';
+function matches(actual, { expected, fold }) {
+  const isPlain = fold.includes('d');
+  const text = isPlain ? withoutDiacritics(actual) : actual;
+  const { source, ignoresCase } = regularExpression(isPlain ? withoutDiacritics(expected) : expected);
+  const flags = ignoresCase || fold.includes('c') ? 'is' : 's';
   try {
     return new RegExp(source, `${flags}u`).test(text);
   } catch {
@@ -52,12 +54,21 @@ function holds(condition, node) {
   }
 }
 
-function compared(condition, actual) {
-  const { is: test, expected, fold } = condition;
-  if (test === 'matches') return matches(actual, condition);
-  if (fold) return TESTS[test](actual.toLowerCase(), expected.toLowerCase());
+function compared({ is: test, expected, fold = '' }, actual) {
+  if (test === 'matches') return matches(actual, { expected, fold });
 
-  return TESTS[test](actual, expected);
+  return TESTS[test](folded(actual, fold), folded(expected, fold));
+}
+
+/** Return a text without what a comparison ignores. */
+function folded(text, fold) {
+  const plain = fold.includes('d') ? withoutDiacritics(text) : text;
+
+  return fold.includes('c') ? plain.toLowerCase() : plain;
+}
+
+function withoutDiacritics(text) {
+  return text.normalize('NFD').replace(/\p{M}/gu, '');
 }
 
 /** Return the nodes that one step of a query selects from a node. */

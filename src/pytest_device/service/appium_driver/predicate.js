@@ -134,11 +134,14 @@ function comparison(tokens) {
   }
   if (WORDS.has(word)) return compared(WORDS.get(word), attribute, folding(tokens), literal(tokens));
   if (word === 'in') {
-    return { is: 'any', of: literals(tokens).map((choice) => compared('equals', attribute, false, choice)) };
+    return { is: 'any', of: literals(tokens).map((choice) => compared('equals', attribute, '', choice)) };
   }
   if (word === 'between') {
-    const [low, high] = literals(tokens);
-    return { is: 'all', of: [compared('atLeast', attribute, false, low), compared('atMost', attribute, false, high)] };
+    const bounds = literals(tokens);
+    if (bounds.length !== 2) throw new SyntaxError('BETWEEN takes two values, such as {1, 5}');
+
+    const [low, high] = bounds;
+    return { is: 'all', of: [compared('atLeast', attribute, '', low), compared('atMost', attribute, '', high)] };
   }
 
   tokens.at -= 1;
@@ -160,15 +163,15 @@ function attributeOf(tokens) {
   throw new SyntaxError(`unknown attribute ${word}: the attributes are ${[...ATTRIBUTES].join(', ')}`);
 }
 
-/** Take the modifiers of a comparison, such as `[cd]`, if there are any; return whether they ignore case. */
+/** Take the modifiers of a comparison if there are any: `[c]` ignores case, `[d]` diacritics, `[cd]` both. */
 function folding(tokens) {
-  if (!tokens.took('[')) return false;
+  if (!tokens.took('[')) return '';
 
   const modifiers = tokens.a('word').toLowerCase();
   if (!/^[cdnl]+$/.test(modifiers)) throw new SyntaxError(`[${modifiers}] is not a modifier`);
   tokens.expect(']');
 
-  return modifiers.includes('c');
+  return modifiers;
 }
 
 /** Take a value; return it as the text that an attribute has. */

@@ -3,7 +3,8 @@
 // A query is { xpath }, { steps }, { scroll } or { any: [queries] }. A step leads from a node to its children, or
 // with `deep` to its descendants, with `self` also to itself, or with `up` to its parent: { deep, self, type, filters }. A
 // filter is { position } or a condition: { is: 'all' | 'any', of: [conditions] }, { is: 'not' | 'within', of: condition },
-// { is: 'truth', expected }, or a comparison { is, attribute, expected, fold } with one of the words in page-find.js.
+// { is: 'truth', expected }, or a comparison { is, attribute, expected, fold } with one of the words in page-find.js;
+// `fold` contains c if case is ignored, and d if diacritics are.
 
 import { errors } from 'appium/driver.js';
 import { IOS_PREFIX, IOS_TYPES } from './classes.js';

@@ -182,7 +182,7 @@ function condition(name, argument) {
 
   const [is, attribute] = TEXTS[name];
 
-  return { is, attribute, expected, fold: FOLDED.has(name) };
+  return { is, attribute, expected, fold: FOLDED.has(name) ? 'c' : '' };
 }
 
 /** The server moves first; then it needs an element to look for. */
