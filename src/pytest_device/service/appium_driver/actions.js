@@ -1,24 +1,30 @@
-// W3C actions in the native context: ticks of touches, keys and wheels as the browser's input events. Each pointer is a finger,
-// also one of the type mouse, which clients use by default: the drivers of phones change it, too.
+// W3C actions in the native context: ticks of touches, keys and wheels as the browser's input events.
+//
+// Each pointer is a finger, also one of the type mouse, which clients use by default: the drivers of phones change it, too.
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
 import { util } from 'appium/support.js';
 import { Keyboard } from './keyboard.js';
 
+/** Between two events of a movement: a phone's screen reports touches once per frame. */
 const FRAME_MS = 16;
 const TYPES = ['pointer', 'key', 'wheel', 'none'];
 
 export const commands = {
+  /** Perform actions; return once the page has handled them and a navigation that they began is over. */
   async performActions(sources) {
     const page = await this.page();
     page.refuseDialog();
     this.inputs ??= new Inputs();
-    const { width, height } = await this.askPage('screen');
-    await this.inputs.perform(page, sources, { width, height }, (element) => this.askPage('center', {}, element));
+
+    const screen = await this.askPage('screen');
+    const centerOf = (element) => this.askPage('center', {}, element);
+    await this.inputs.perform(page, sources, screen, centerOf);
     await page.settled();
   },
 
+  /** Release all keys, and lift all fingers. */
   async releaseActions() {
     const { inputs } = this;
     this.inputs = null;
@@ -26,112 +32,145 @@ export const commands = {
   },
 };
 
-/** The state of all input devices, which lasts until it is released. */
+/** The state of all input sources, which lasts from command to command until it is released. */
 class Inputs {
+  /** The fingers by the ID of their source: { x, y, isDown, number }. */
   #pointers = new Map();
   #keyboard = new Keyboard();
 
+  /** Perform the actions of all sources, tick by tick: the first ones at once, then the second ones. */
   async perform(page, sources, screen, centerOf) {
-    const ticks = Math.max(0, ...sources.map(checked));
+    const ticks = Math.max(0, ...sources.map(lengthOf));
     for (let index = 0; index < ticks; index += 1) {
-      const tick = sources.flatMap((source) => {
+      const tick = [];
+      for (const source of sources) {
         const action = source.actions[index];
-        return action ? [{ source, action: { ...action } }] : [];
-      });
-      for (const part of tick) await this.#aim(part, screen, centerOf);
-      await this.#tick(page, tick);
+        if (action) tick.push({ source, action: await this.#aimed(source, action, screen, centerOf) });
+      }
+
+      await this.#performTick(page, tick);
     }
   }
 
   async release(page) {
-    const touches = this.#touches().length ? [['Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] }]] : [];
-    await page.input([...this.#keyboard.released(), ...touches]);
+    const events = this.#keyboard.released();
+    if (this.#touches().length > 0) events.push(['Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] }]);
+
+    await page.input(events);
   }
 
-  /** Turn the target of a movement into coordinates of the screen. */
-  async #aim({ source, action }, screen, centerOf) {
-    if (action.type !== 'pointerMove' && action.type !== 'scroll') return;
-    const { origin = 'viewport' } = action;
-    const element = typeof origin === 'object' ? util.unwrapElement(origin) : null;
-    const pointer = this.#pointers.get(source.id);
-    const from = element ? await centerOf(element) : origin === 'pointer' && pointer ? pointer : { x: 0, y: 0 };
-    [action.x, action.y] = [from.x + (action.x ?? 0), from.y + (action.y ?? 0)];
-    if (action.x < 0 || action.y < 0 || action.x > screen.width || action.y > screen.height) {
+  /** Return an action with its target as a point of the screen. Throws MoveTargetOutOfBounds. */
+  async #aimed(source, action, screen, centerOf) {
+    if (action.type !== 'pointerMove' && action.type !== 'scroll') return action;
+
+    const origin = await this.#originOf(source, action, centerOf);
+    const x = origin.x + (action.x ?? 0);
+    const y = origin.y + (action.y ?? 0);
+    if (x < 0 || y < 0 || x > screen.width || y > screen.height) {
       const size = `${screen.width} x ${screen.height}`;
-      throw new errors.MoveTargetOutOfBoundsError(`(${action.x}, ${action.y}) is not on the screen of ${size}`);
+      throw new errors.MoveTargetOutOfBoundsError(`(${x}, ${y}) is not on the screen of ${size}`);
     }
+
+    return { ...action, x, y };
   }
 
-  async #tick(page, tick) {
+  /** Return the point that a movement counts from: the screen's corner, the pointer, or the center of an element. */
+  async #originOf(source, { origin = 'viewport' }, centerOf) {
+    if (typeof origin === 'object') return await centerOf(util.unwrapElement(origin));
+
+    return (origin === 'pointer' && this.#pointers.get(source.id)) || { x: 0, y: 0 };
+  }
+
+  /** Perform the actions of one tick, which lasts as long as the longest of them. */
+  async #performTick(page, tick) {
     const duration = Math.max(0, ...tick.map(({ action }) => action.duration ?? 0));
-    const end = Date.now() + duration;
-    const moving = tick.filter(({ action }) => action.type === 'pointerMove').map(({ source, action }) => {
+    const begin = Date.now();
+
+    const movements = [];
+    for (const { source, action } of tick) {
+      if (action.type !== 'pointerMove') continue;
       const pointer = this.#pointer(source);
-      return { source, pointer, from: { x: pointer.x, y: pointer.y }, to: action, ms: action.duration ?? 0 };
-    });
-    await this.#dispatch(page, tick.filter(({ action }) => action.type !== 'pointerMove'));
-    const begin = end - duration;
-    for (let isOver = !moving.length; !isOver;) {
+      movements.push({ pointer, from: { x: pointer.x, y: pointer.y }, to: action, ms: action.duration ?? 0 });
+    }
+
+    await page.dispatch(this.#eventsOf(tick));
+    await this.#move(page, movements, begin);
+
+    const rest = begin + duration - Date.now();
+    if (rest > 0) await setTimeout(rest);
+  }
+
+  /** Move fingers along straight lines, each in its time, which began at `begin`. */
+  async #move(page, movements, begin) {
+    const end = begin + Math.max(0, ...movements.map(({ ms }) => ms));
+    let isOver = movements.length === 0;
+    while (!isOver) {
       const passed = Date.now() - begin;
-      isOver = moving.every(({ ms }) => passed >= ms);
-      await this.#move(page, moving, passed);
+      isOver = begin + passed >= end;
+
+      let isTouchMoved = false;
+      for (const { pointer, from, to, ms } of movements) {
+        const part = ms > 0 ? Math.min(passed / ms, 1) : 1;
+        const x = from.x + (to.x - from.x) * part;
+        const y = from.y + (to.y - from.y) * part;
+        if (pointer.isDown && (x !== pointer.x || y !== pointer.y)) isTouchMoved = true;
+        Object.assign(pointer, { x, y });
+      }
+      if (isTouchMoved) await page.dispatch([this.#touchEvent('touchMove')]);
+
       if (!isOver) await setTimeout(Math.min(FRAME_MS, Math.max(end - Date.now(), 1)));
     }
-    if (end > Date.now()) await setTimeout(end - Date.now());
   }
 
-  async #move(page, moving, passed) {
-    const moved = moving.filter(({ pointer, from, to, ms }) => {
-      const part = ms ? Math.min(passed / ms, 1) : 1;
-      const [x, y] = [from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part];
-      const isMoved = x !== pointer.x || y !== pointer.y;
-      Object.assign(pointer, { x, y });
-      return isMoved;
-    });
-    if (moved.some(({ pointer }) => pointer.isDown)) await page.dispatch([this.#touch('touchMove')]);
-  }
-
-  async #dispatch(page, tick) {
-    const of = (type) => tick.filter(({ action }) => action.type === type);
-    const events = [
-      ...of('keyDown').map(({ action }) => this.#keyboard.down(action.value)),
-      ...of('keyUp').map(({ action }) => this.#keyboard.up(action.value)),
-      ...this.#pressed(of('pointerDown'), true),
-      ...this.#pressed(of('pointerUp'), false),
-      ...of('scroll').map(({ action: { x, y, deltaX = 0, deltaY = 0 } }) => [
-        'Input.dispatchMouseEvent', { type: 'mouseWheel', x, y, deltaX, deltaY, modifiers: this.#keyboard.modifiers },
-      ]),
+  /** Return the events of a tick, except those of movements: keys first, so that a touch has the modifiers of its tick. */
+  #eventsOf(tick) {
+    const actionsOf = (type) => tick.filter(({ action }) => action.type === type);
+    const keysDown = actionsOf('keyDown').map(({ action }) => this.#keyboard.down(action.value));
+    const keysUp = actionsOf('keyUp').map(({ action }) => this.#keyboard.up(action.value));
+    const touches = [
+      ...this.#pressed(actionsOf('pointerDown'), true),
+      ...this.#pressed(actionsOf('pointerUp'), false),
     ];
-    await page.dispatch(events);
+    const wheels = actionsOf('scroll').map(({ action: { x, y, deltaX = 0, deltaY = 0 } }) => {
+      const { modifiers } = this.#keyboard;
+      return ['Input.dispatchMouseEvent', { type: 'mouseWheel', x, y, deltaX, deltaY, modifiers }];
+    });
+
+    return [...keysDown, ...keysUp, ...touches, ...wheels];
   }
 
-  /** Return the events of fingers that are put down or lifted: they share one. */
+  /** Return the events of fingers that are put down or lifted: those of one tick share an event. */
   #pressed(parts, isDown) {
+    if (parts.length === 0) return [];
+
     for (const { source } of parts) this.#pointer(source).isDown = isDown;
-    return parts.length ? [this.#touch(isDown ? 'touchStart' : 'touchEnd')] : [];
+
+    return [this.#touchEvent(isDown ? 'touchStart' : 'touchEnd')];
   }
 
   #pointer(source) {
     if (!this.#pointers.has(source.id)) {
       this.#pointers.set(source.id, { x: 0, y: 0, isDown: false, number: this.#pointers.size });
     }
+
     return this.#pointers.get(source.id);
   }
 
+  /** Return the fingers on the screen. */
   #touches() {
     return [...this.#pointers.values()].filter(({ isDown }) => isDown);
   }
 
-  #touch(type) {
+  #touchEvent(type) {
     const touchPoints = this.#touches().map(({ x, y, number }) => ({ x: Math.round(x), y: Math.round(y), id: number }));
+
     return ['Input.dispatchTouchEvent', { type, touchPoints, modifiers: this.#keyboard.modifiers }];
   }
 }
 
-/** Return the number of ticks of a source. Throws InvalidArgument. */
-function checked(source) {
-  if (!TYPES.includes(source?.type) || !Array.isArray(source.actions)) {
-    throw new errors.InvalidArgumentError(`actions must be a list of sources of the types ${TYPES.join(', ')}`);
-  }
-  return source.actions.length;
+/** Return the number of actions of a source. Throws InvalidArgument. */
+function lengthOf(source) {
+  if (TYPES.includes(source?.type) && Array.isArray(source.actions)) return source.actions.length;
+
+  throw new errors.InvalidArgumentError(`actions must be a list of sources of the types ${TYPES.join(', ')}`);
 }
