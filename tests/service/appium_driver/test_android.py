@@ -198,7 +198,7 @@ def test_a_swipe_moves_a_list(driver: Remote) -> None:
 
 
 def test_scroll_gestures_report_the_end(driver: Remote) -> None:
-    area: dict[str, Any] = {"elementId": by_id(driver, "notes").id, "direction": "down"}
+    area: dict[str, Any] = {"elementId": by_id(driver, "notes").id, "direction": "Down"}
     more = [
         driver.execute_script("mobile: scrollGesture", {**area, "percent": percent})
         for percent in (1.0, 90.0)

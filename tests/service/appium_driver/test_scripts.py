@@ -113,6 +113,50 @@ def test_an_unknown_argument_is_refused_with_the_closest_match(
         phone.execute_script(f"mobile: {script}", given)
 
 
+@pytest.mark.parametrize(
+    ("script", "given", "reason"),
+    [
+        (
+            "flingGesture",
+            {**PLACE, "direction": "sideways"},
+            "direction must be one of up, down, left, right, not sideways",
+        ),
+        (
+            "clickGesture",
+            {"x": "left", "y": 1},
+            "'x' of 'mobile: clickGesture' must be a number, not \"left\"",
+        ),
+        (
+            "longClickGesture",
+            {"x": 1, "y": 1, "duration": 90_000},
+            "the duration must be from 0 to 60 s, not 90 s",
+        ),
+    ],
+)
+def test_a_value_that_a_gesture_cannot_have_is_refused(
+    phone: Remote, script: str, given: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(InvalidArgumentException, match=reason):
+        phone.execute_script(f"mobile: {script}", given)
+
+
+def test_coordinates_of_none_are_left_out(phone: Remote) -> None:
+    title = seen(phone, "title")
+    phone.switch_to.context(phone.contexts[1])
+    phone.execute_script(
+        "document.onpointerdown = ({ clientY }) => { window.pressedAt = clientY; }"
+    )
+    phone.switch_to.context("NATIVE_APP")
+    phone.execute_script(
+        "mobile: clickGesture", {"elementId": title.id, "x": None, "y": None}
+    )
+    rect = title.rect
+    phone.switch_to.context(phone.contexts[1])
+    assert phone.execute_script("return window.pressedAt") == pytest.approx(
+        rect["y"] + rect["height"] / 2, abs=1
+    )
+
+
 def test_a_misspelled_script_is_refused_with_the_closest_match(phone: Remote) -> None:
     with pytest.raises(
         UnknownMethodException,

@@ -17,8 +17,8 @@ const FLING_MS = 120;
 const PINCH_MS = 400;
 /** A finger that rests before it is lifted has no velocity: the content does not scroll further by itself. */
 const REST_MS = 120;
-/** Longest pause of a gesture: a client waits for its answer. */
-const MAX_PAUSE_MS = 20_000;
+/** The limit of XCUITest: the session does nothing else meanwhile. */
+const MAX_HOLD_MS = 60_000;
 
 /** Between two fingers that tap at once. */
 const FINGER_DISTANCE = 12;
@@ -126,7 +126,7 @@ function up() {
 }
 
 function pause(duration) {
-  return { type: 'pause', duration: Math.min(Math.round(duration), MAX_PAUSE_MS) };
+  return { type: 'pause', duration: Math.round(duration) };
 }
 
 /**
@@ -165,12 +165,23 @@ async function areaOf(driver, { elementId, left, top, width, height }) {
   return { x, y, width: right - x, height: bottom - y };
 }
 
-/** Return the unit vector of a direction. Throws InvalidArgument. */
-function vectorOf(direction) {
-  const vector = DIRECTIONS[direction];
-  if (vector) return vector;
+/** Return a direction in lower case, as both drivers read it. Throws InvalidArgument. */
+function directionNamed(name) {
+  const direction = String(name).toLowerCase();
+  if (Object.hasOwn(DIRECTIONS, direction)) return direction;
 
-  throw new errors.InvalidArgumentError(`direction must be one of ${Object.keys(DIRECTIONS).join(', ')}, not ${direction}`);
+  throw new errors.InvalidArgumentError(`direction must be one of ${Object.keys(DIRECTIONS).join(', ')}, not ${name}`);
+}
+
+function vectorOf(name) {
+  return DIRECTIONS[directionNamed(name)];
+}
+
+/** Return a time that a finger rests on the screen. Throws InvalidArgument. */
+function holdMs(ms) {
+  if (ms >= 0 && ms <= MAX_HOLD_MS) return ms;
+
+  throw new errors.InvalidArgumentError(`the duration must be from 0 to ${MAX_HOLD_MS / 1000} s, not ${ms / 1000} s`);
 }
 
 /** Swipe across a part of an area: the finger moves in the direction. */
@@ -221,7 +232,7 @@ async function dragFromTo(driver, { elementId, fromX, fromY, toX, toY, duration 
   const from = { x: origin.x + Number(fromX), y: origin.y + Number(fromY) };
   const to = { x: origin.x + Number(toX), y: origin.y + Number(toY) };
 
-  await drag(driver, from, to, { holdMs: 1000 * duration });
+  await drag(driver, from, to, { holdMs: holdMs(1000 * duration) });
 }
 
 /** `mobile: scroll`, with a target on Android, and with a target or a direction on iOS. */
@@ -252,7 +263,7 @@ const ANDROID_GESTURES = {
   doubleClickGesture: async (driver, args) => await tap(driver, await pointOf(driver, args), { times: 2 }),
 
   longClickGesture: async (driver, args) => {
-    await tap(driver, await pointOf(driver, args), { holdMs: args.duration ?? LONG_PRESS_MS });
+    await tap(driver, await pointOf(driver, args), { holdMs: holdMs(args.duration ?? LONG_PRESS_MS) });
   },
 
   dragGesture: async (driver, args) => {
@@ -267,7 +278,7 @@ const ANDROID_GESTURES = {
 
   flingGesture: async (driver, args) => {
     // The direction is that in which the content is scrolled: the finger moves the other way.
-    await swipe(driver, args, { direction: OPPOSITES[args.direction], percent: 0.9, isFling: true });
+    await swipe(driver, args, { direction: OPPOSITES[directionNamed(args.direction)], percent: 0.9, isFling: true });
     return await canScroll(driver, args);
   },
 
@@ -285,7 +296,7 @@ const IOS_GESTURES = {
   twoFingerTap: async (driver, args) => await tap(driver, await pointOf(driver, args), { fingers: 2 }),
 
   touchAndHold: async (driver, args) => {
-    await tap(driver, await pointOf(driver, args), { holdMs: 1000 * (args.duration ?? 1) });
+    await tap(driver, await pointOf(driver, args), { holdMs: holdMs(1000 * (args.duration ?? 1)) });
   },
 
   swipe: async (driver, args) => await swipe(driver, args, args),

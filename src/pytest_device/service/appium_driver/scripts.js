@@ -131,6 +131,12 @@ const SCRIPTS = {
   viewportScreenshot: both(),
 };
 
+/** The arguments that are numbers, also in the form of a text. */
+const NUMBERS = new Set([
+  'x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY', 'fromX', 'fromY', 'toX', 'toY',
+  'percent', 'distance', 'duration', 'scale', 'velocity', 'speed', 'latitude', 'longitude', 'altitude', 'maxSwipes',
+]);
+
 /** Scripts that only a cloud of devices executes, by their prefix. */
 const CLOUD = /^(lambda-|sauce:|browserstack_executor:)/;
 /** Those that set the status or the name of a test there, or annotate it. */
@@ -157,16 +163,24 @@ export function refusal(name, why) {
   return new errors.UnsupportedOperationError(`the local device does not support ${shown(name)}: ${why}. See ${DOCUMENT}`);
 }
 
-/** Return the name of a script and its arguments, with elements as their IDs; throw if they are invalid. */
+/**
+ * Return the name of a `mobile:` script and its arguments: elements as their IDs, and without those that are null, which
+ * stands for an argument that is left out.
+ *
+ * Throws UnknownMethod for a script that the platform does not have, InvalidArgument for arguments that it does not take.
+ */
 export function parsed(script, args, platform) {
   const name = script.slice(PREFIX.length).trim();
   const list = argumentsOf(name, platform);
   const options = objectIn(name, args);
   if (list !== REFUSED) check(name, list, options);
 
-  const withIds = Object.entries(options).map(([key, value]) => [key, value?.[ELEMENT_KEY] ?? value]);
+  const present = {};
+  for (const [key, value] of Object.entries(options)) {
+    if (value !== null) present[key] = value[ELEMENT_KEY] ?? value;
+  }
 
-  return [name, Object.fromEntries(withIds)];
+  return [name, present];
 }
 
 function argumentsOf(name, platform) {
@@ -200,6 +214,12 @@ function check(name, list, options) {
     const all = names.length ? `its arguments are ${quoted(names)}` : 'it has no arguments';
     const hint = near ? `did you mean '${near}'?` : all;
     throw new errors.InvalidArgumentError(`${shown(name)} has no argument '${unknown}': ${hint}`);
+  }
+
+  for (const [key, value] of Object.entries(options)) {
+    if (NUMBERS.has(key) && !Number.isFinite(Number(value))) {
+      throw new errors.InvalidArgumentError(`'${key}' of ${shown(name)} must be a number, not ${JSON.stringify(value)}`);
+    }
   }
 
   const isPresent = (key) => (options[key] ?? null) !== null;
