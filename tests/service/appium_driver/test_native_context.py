@@ -37,6 +37,16 @@ PAGES_ID: Final = "org.example.pages"
 TAPS: Final = 15
 IN_FRONT: Final = 4
 WEB_VIEW: Final = f"WEBVIEW_{PAGES_ID}"
+COLOR_AT_CORNER: Final = """
+    const [picture, done] = arguments;
+    const image = new Image();
+    image.onload = () => {
+        const context = document.createElement('canvas').getContext('2d');
+        context.drawImage(image, 0, 0);
+        done(String(context.getImageData(4, 4, 1, 1).data));
+    };
+    image.src = `data:image/png;base64,${picture}`;"""
+"""Returns the color of an image a few pixels from its corner."""
 INSTALL: Final = {"app": str(PAGES), "appPackage": PAGES_ID}
 
 
@@ -236,6 +246,20 @@ def test_a_tap_falls_on_what_covers_the_element(driver: Remote) -> None:
 def test_an_element_is_scrolled_into_view_before_it_is_clicked(driver: Remote) -> None:
     seen(driver, "below").click()
     assert seen(driver, "heard").text == "below"
+
+
+def test_the_screenshot_of_an_element_is_where_the_page_was_scrolled_to(
+    driver: Remote,
+) -> None:
+    element = seen(driver, "below")
+    driver.switch_to.context(WEB_VIEW)
+    driver.execute_script("arguments[0].style = 'background: lime'", element)
+    driver.switch_to.context("NATIVE_APP")
+    picture = element.screenshot_as_base64
+
+    driver.switch_to.context(WEB_VIEW)
+    assert driver.execute_script("return scrollY") > 0
+    assert driver.execute_async_script(COLOR_AT_CORNER, picture) == "0,255,0,255"
 
 
 def test_text_arrives_as_the_events_of_its_keys(driver: Remote) -> None:

@@ -244,10 +244,15 @@ export class Page {
     await this.settled();
   }
 
-  /** Return a screenshot in Base64, of a part of the screen or all of it. */
-  async screenshot(clip) {
+  /** Return a screenshot in Base64, of all of the screen or of a part: { x, y, width, height, scale }. */
+  async screenshot(part) {
     await this.loaded();
-    const options = clip ? { format: 'png', clip } : { format: 'png' };
+    const options = { format: 'png' };
+    if (part) {
+      // The browser counts from the beginning of the document, which may have been scrolled.
+      const { cssVisualViewport: { pageX, pageY } } = await this.sendToDocument('Page.getLayoutMetrics');
+      options.clip = { ...part, x: part.x + pageX, y: part.y + pageY };
+    }
     const { data } = await this.sendToDocument('Page.captureScreenshot', options);
 
     return data;
