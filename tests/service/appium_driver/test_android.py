@@ -370,6 +370,25 @@ def test_a_recording_is_a_movie_of_the_screen(driver: Remote) -> None:
     assert movie.count(VP8_KEY_FRAME) >= 2
 
 
+def test_a_new_recording_returns_the_one_before_unless_it_is_forced(
+    driver: Remote,
+) -> None:
+    driver.start_recording_screen()
+    add(driver, "Buy milk")
+    assert driver.start_recording_screen(forceRestart=True) == ""
+    add(driver, "Buy bread")
+    assert base64.b64decode(driver.start_recording_screen()).startswith(WEBM)
+    driver.stop_recording_screen()
+
+
+@pytest.mark.parametrize("limit", ["long", 0, 1801])
+def test_an_impossible_limit_of_a_recording_is_refused(
+    driver: Remote, limit: object
+) -> None:
+    with pytest.raises(InvalidArgumentException, match=f"up to 1800, not {limit}"):
+        driver.start_recording_screen(timeLimit=limit)
+
+
 def test_missing_device_features_are_refused_with_the_reason(driver: Remote) -> None:
     with pytest.raises(
         UnknownMethodException,

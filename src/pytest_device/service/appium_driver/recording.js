@@ -6,9 +6,9 @@ import { vp8In, webmOf } from './webm.js';
 
 /** Between two frames: each costs the browser time that the test needs. */
 const FRAME_GAP_MS = 250;
-/** The limits of UiAutomator2: 3 minutes by default, at most 30. */
+/** The limits of UiAutomator2 and XCUITest. */
 const DEFAULT_SECONDS = 180;
-const MAX_SECONDS = 1800;
+const MAX_SECONDS = { Android: 1800, iOS: 4200 };
 /** A recording is in memory until it is read. */
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Maximum pixels of the longer side: encoding takes time that the test needs. */
@@ -47,20 +47,26 @@ const ENCODER = `globalThis.encode = async (jpeg) => {
 
 export const commands = {
   /**
-   * Start a recording; an earlier one is discarded.
+   * Start a recording; return the video of an earlier one that was not stopped, as both drivers do.
    *
-   * @param options timeLimit: the seconds after which it ends by itself
+   * @param options timeLimit: the seconds after which it ends by itself; forceRestart: whether an earlier one is discarded
+   *
+   * Throws InvalidArgument for a limit that the platform's driver refuses.
    */
   async startRecordingScreen(options = {}) {
-    await this.recorder?.stop();
-    this.recorder = null;
+    const { timeLimit, forceRestart } = options ?? {};
+    const seconds = Number(timeLimit ?? DEFAULT_SECONDS);
+    const max = MAX_SECONDS[this.platform];
+    if (!(seconds > 0 && seconds <= max)) {
+      throw new errors.InvalidArgumentError(`timeLimit must be a number of seconds up to ${max}, not ${timeLimit}`);
+    }
 
-    const seconds = Math.min(Number(options?.timeLimit ?? DEFAULT_SECONDS), MAX_SECONDS);
+    const earlier = await this.stopRecordingScreen();
     const recorder = new Recorder(this);
     await recorder.start(seconds);
     this.recorder = recorder;
 
-    return '';
+    return forceRestart ? '' : earlier;
   },
 
   /** Stop the recording; return the video in Base64, empty if none was started. Throws InvalidArgument for an upload. */
