@@ -3,7 +3,11 @@
 import pytest
 from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
-from selenium.common.exceptions import NoSuchElementException, UnknownMethodException
+from selenium.common.exceptions import (
+    InvalidArgumentException,
+    NoSuchElementException,
+    UnknownMethodException,
+)
 
 from pytest_device.sessions.models import Session
 from tests.service.appium_driver.conftest import APP_ID, WAIT_SECONDS, driven, fresh
@@ -148,6 +152,29 @@ def test_gestures_arrive_as_touches(
     assert eventually(
         lambda: driver.find_element(By.ACCESSIBILITY_ID, "touched").text == seen, 10
     )
+
+
+def test_keys_have_names_and_modifiers(driver: Remote) -> None:
+    field = driver.find_element(By.ACCESSIBILITY_ID, "text")
+    shifted = {"key": "a", "modifierFlags": 1 << 1}
+    keys = ["m", "x", "XCUIKeyboardKeyDelete", shifted, "b"]
+    driver.execute_script("mobile: keys", {"keys": keys, "elementId": field.id})
+    assert field.text == "mAb"
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ("abc", 'keys must be a list, not "abc"'),
+        ([{"modifierFlags": 2}], "have a text as its key"),
+        (["XCUIKeyboardKeyF19"], "F19 has no equivalent in a web page"),
+    ],
+)
+def test_keys_that_cannot_be_typed_are_refused(
+    driver: Remote, keys: object, reason: str
+) -> None:
+    with pytest.raises(InvalidArgumentException, match=reason):
+        driver.execute_script("mobile: keys", {"keys": keys})
 
 
 def test_a_missing_fingerprint_sensor_is_reported(driver: Remote) -> None:

@@ -7,7 +7,7 @@ import { follow } from './background.js';
 import { densityOf, toClient } from './density.js';
 import { unlessDialog } from './dialogs.js';
 import { GESTURES } from './gestures.js';
-import { performEditorAction, pressButton, pressKeyCode, typeKeys } from './keys.js';
+import { performEditorAction, pressButton, pressKeyCode, typeKeys, typeText } from './keys.js';
 import { isMobile, parsed, refusal, setsCloudStatus } from './scripts.js';
 
 /** Network conditions of the Chrome DevTools Protocol. */
@@ -81,7 +81,7 @@ const DEVICE = {
     if (elementId) await driver.click(elementId);
     await typeKeys(driver, keys);
   },
-  type: (driver, { text }) => typeKeys(driver, [text]),
+  type: (driver, { text }) => typeText(driver, text),
   selectPickerWheelValue: turnWheel,
 
   getClipboard: (driver, args) => driver.getClipboard(args.contentType),
