@@ -290,6 +290,7 @@ def test_actions_of_a_pointer_and_a_keyboard_reach_the_page(driver: Remote) -> N
         "a"
     ).key_up(Keys.SHIFT).send_keys("b").perform()
     assert field.text == "Ab"
+    assert "keydown:A:KeyA:shift keyup:A:KeyA:shift" in seen(driver, "heard").text
 
 
 def test_two_fingers_touch_at_once(driver: Remote) -> None:

@@ -73,8 +73,7 @@ export class Keyboard {
   /** Return the event of a key that is pressed: a character, or one that stands for a special key. */
   down(value) {
     const pressed = keyFor(value);
-    const hasShift = Boolean(this.modifiers & MODIFIERS.Shift);
-    const key = hasShift ? pressed.shifted ?? pressed.key : pressed.key;
+    const key = this.#nameOf(pressed);
     const isRepeated = this.#held.has(value);
     this.#held.set(value, key);
 
@@ -91,7 +90,7 @@ export class Keyboard {
     const released = keyFor(value);
     this.#held.delete(value);
 
-    return ['Input.dispatchKeyEvent', { ...this.#event(released), type: 'keyUp', key: released.key }];
+    return ['Input.dispatchKeyEvent', { ...this.#event(released), type: 'keyUp', key: this.#nameOf(released) }];
   }
 
   /** Return the events of a text that is typed: modifiers in it are held until they come again, the null key, or its end. */
@@ -124,6 +123,11 @@ export class Keyboard {
     for (const key of this.#held.values()) bits |= MODIFIERS[key] ?? 0;
 
     return bits;
+  }
+
+  /** Return the name of a key in its events, which depends on Shift. */
+  #nameOf({ key, shifted }) {
+    return this.modifiers & MODIFIERS.Shift ? shifted ?? key : key;
   }
 
   /** Return what the events of a key have in common. */
