@@ -15,6 +15,7 @@ from appium.webdriver.common.appiumby import AppiumBy as By
 from selenium.common.exceptions import (
     NoAlertPresentException,
     StaleElementReferenceException,
+    TimeoutException,
     UnexpectedAlertPresentException,
     WebDriverException,
 )
@@ -80,10 +81,13 @@ def test_chromedriver_starts_with_the_first_web_context(
     before = chromedrivers()
 
     with driven(android, INSTALL) as other:
+        other.set_script_timeout(0.2)
         seen(other, "link").click()
         in_native_context = chromedrivers() - before
         other.switch_to.context(WEB_VIEW)
         title = other.title
+        with pytest.raises(TimeoutException):
+            other.execute_async_script("")
         in_web_context = chromedrivers() - before
         other.switch_to.context("NATIVE_APP")
         other.switch_to.context(WEB_VIEW)
@@ -323,10 +327,11 @@ def test_a_movement_off_the_screen_is_refused(driver: Remote) -> None:
 
 def test_timeouts_are_those_that_were_set(driver: Remote) -> None:
     driver.set_page_load_timeout(77)
-    assert (driver.timeouts.page_load, driver.timeouts.implicit_wait) == (
-        77,
-        WAIT_SECONDS,
-    )
+    driver.set_script_timeout(7)
+    timeouts = driver.timeouts
+    assert timeouts.page_load == 77
+    assert timeouts.script == 7
+    assert timeouts.implicit_wait == WAIT_SECONDS
 
 
 def tap_often(driver: Remote, how: str) -> str:

@@ -26,7 +26,8 @@ import * as recording from './recording.js';
 import { STRATEGIES } from './selectors.js';
 
 const HOST = '127.0.0.1';
-const SCRIPT_LIMIT_MS = 60_000;
+/** The defaults of the WebDriver standard. */
+const SCRIPT_LIMIT_MS = 30_000;
 const PAGE_LOAD_LIMIT_MS = 300_000;
 
 const SESSION = '^/session/[^/]+';
@@ -106,6 +107,7 @@ export class LocalDriver extends ChromiumDriver {
     /** Notices when that start has failed. */
     this.chromedriverStart = null;
     this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
+    this.scriptMs = SCRIPT_LIMIT_MS;
     this.foundAgain = new FoundAgain();
     this.application = null;
     /** Whether the installation of the app has just cleared its data. */
@@ -220,7 +222,7 @@ export class LocalDriver extends ChromiumDriver {
     this.chromedriverStart = new ChromedriverStart();
     await this.chromedriverStart.finish(super.startChromedriverSession());
     crash.explain(this, this.cd.jwproxy);
-    await this.proxyCommand('/timeouts', 'POST', { implicit: this.implicitWaitMs, pageLoad: this.pageLoadMs });
+    await this.proxyCommand('/timeouts', 'POST', await this.getTimeouts());
   }
 
   async getBrowserInfo() {
@@ -323,13 +325,15 @@ export class LocalDriver extends ChromiumDriver {
   }
 
   async scriptTimeoutW3C(ms) {
-    await this.toBrowser('/timeouts', 'POST', { script: this.parseTimeoutArgument(ms) });
+    this.scriptMs = this.parseTimeoutArgument(ms);
+    await this.#limit({ script: this.scriptMs });
   }
 
   async getTimeouts() {
-    return { implicit: this.implicitWaitMs, pageLoad: this.pageLoadMs, script: SCRIPT_LIMIT_MS };
+    return { implicit: this.implicitWaitMs, pageLoad: this.pageLoadMs, script: this.scriptMs };
   }
 
+  /** Tell chromedriver if it runs already: it gets all limits when it starts. */
   async #limit(timeouts) {
     if (this.starting) await this.toBrowser('/timeouts', 'POST', timeouts);
   }
