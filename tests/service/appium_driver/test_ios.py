@@ -194,6 +194,16 @@ def test_a_session_starts_with_the_arguments_of_its_process(
         assert other.find_element(By.ACCESSIBILITY_ID, "arguments").text == "-home now"
 
 
+def test_the_language_and_the_region_of_an_iphone_may_differ(
+    driver: Remote, ios: Session
+) -> None:
+    driver.terminate_app(APP_ID)
+    spoken = {"language": "en", "locale": "zh_Hant_TW"}
+    with driven(ios, {"bundleId": APP_ID, **spoken}) as other:
+        other.switch_to.context(other.contexts[1])
+        assert other.execute_script("return navigator.language") == "en-TW"
+
+
 def test_a_session_of_the_browser_is_a_web_session(
     driver: Remote, ios: Session
 ) -> None:

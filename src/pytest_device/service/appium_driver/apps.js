@@ -206,16 +206,39 @@ async function grant(driver) {
   for (const name of GRANTED) await driver.allow(name, 'granted');
 }
 
-/** Set the requested language, region and time zone. */
+/** Set the requested language, region and time zone. Throws InvalidArgument for a language that does not exist. */
 async function speak(driver) {
-  const { language, locale, timeZone } = driver.opts;
+  const { timeZone } = driver.opts;
   if (timeZone) await driver.cdp('Emulation.setTimezoneOverride', { timezoneId: timeZone });
-  if (!language && !locale) return;
-  const region = locale && !/[-_]/.test(locale) && language ? `${language}-${locale}` : locale ?? language;
-  const spoken = region.replace('_', '-');
+
+  const language = languageOf(driver.opts);
+  if (language === null) return;
+
   const { userAgent } = await driver.askPage('screen');
-  await driver.cdp('Emulation.setLocaleOverride', { locale: spoken });
-  await driver.cdp('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: spoken });
+  await driver.cdp('Emulation.setLocaleOverride', { locale: language });
+  await driver.cdp('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: language });
+}
+
+/**
+ * Return the language of the page, such as de-CH, null for the browser's own.
+ *
+ * On Android, the locale is a region (CH), on iOS a language with a region (de_CH), of which only the region counts if
+ * there is a language, too: an iPhone may have another language than its region.
+ */
+function languageOf({ language, locale, localeScript }) {
+  const tag = (name) => String(name).replace(/@.*$/, '').replaceAll('_', '-');
+  try {
+    if (language && locale) {
+      const region = /[-_]/.test(locale) ? new Intl.Locale(tag(locale)).region : locale;
+      return new Intl.Locale(tag(language), { script: localeScript, region }).toString();
+    }
+    if (language || locale) return new Intl.Locale(tag(language ?? locale)).toString();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new errors.InvalidArgumentError(`language ${language} and locale ${locale} are no language: write de and CH, or de_CH`);
+  }
+
+  return null;
 }
 
 /** Split `--es name value` as a shell does. */
