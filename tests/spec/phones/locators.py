@@ -4,6 +4,7 @@ from typing import Final
 
 from appium.webdriver.common.appiumby import AppiumBy as By
 from selenium.common.exceptions import (
+    InvalidArgumentException,
     InvalidSelectorException,
     NoSuchElementException,
 )
@@ -23,7 +24,9 @@ from tests.spec.phones.row import (
     FindAll,
     FindWithin,
     Row,
+    Script,
     Source,
+    Then,
     server,
 )
 
@@ -33,6 +36,7 @@ EXPRESSION: Final = server("utils/UiExpressionParser.java", "2b64f712")
 SELECTOR: Final = server("utils/UiSelectorParser.java", "2b64f712")
 SCROLLABLE: Final = server("utils/UiScrollableParser.java", "78210d51")
 STATEMENTS: Final = server("utils/UiAutomatorParser.java", "5d1455b4")
+SCROLL_TO: Final = server("handler/ScrollTo.java", "3620a24c")
 FINDER: Final = server("utils/ByUiAutomatorFinder.java", "0c67492e")
 DUMPER: Final = server("core/AccessibilityNodeInfoDumper.java", "0effec51")
 SNAPSHOT: Final = server("model/UiElementSnapshot.java", "057389f5")
@@ -66,6 +70,13 @@ TALL: Final = f"""
     <div data-testid="list" style="height: 200px; overflow-y: auto">
       {"".join(f"<p>Line {number}</p>" for number in range(1, 31))}
     </div>"""
+
+ENDLESS: Final = """
+    <div style="height: 100px; overflow-y: auto" onscroll="
+      for (let added = 0; added < 3 && children.length < 40; added += 1) {
+        this.append(Object.assign(document.createElement('p'), {textContent: `Line ${children.length + 1}`}));
+      }"><p>Line 1</p><p>Line 2</p><p>Line 3</p><p>Line 4</p></div>"""
+"""A list that renders more lines only when it is scrolled."""
 
 
 def android_ids() -> tuple[Row, ...]:
@@ -505,6 +516,45 @@ def android_expressions() -> tuple[Row, ...]:
                 "displayed",
             ),
             answer="true",
+        ),
+        Row(
+            name="a-script-scrolls-until-a-view-is-there",
+            platforms=(ANDROID,),
+            rule="mobile: scroll scrolls step by step until the locator matches.",
+            source=SCROLL_TO,
+            page=ENDLESS,
+            example=Then(
+                Script(
+                    "mobile: scroll",
+                    {"strategy": UI, "selector": 'text("Line 29")'},
+                ),
+                Find(UI, 'text("Line 29")', "displayed"),
+            ),
+            answer="true",
+        ),
+        Row(
+            name="a-script-scrolls-as-often-as-it-may",
+            platforms=(ANDROID,),
+            rule="mobile: scroll ends after maxSwipes.",
+            source=SCROLL_TO,
+            page=ENDLESS,
+            example=Script(
+                "mobile: scroll",
+                {"strategy": UI, "selector": 'text("Line 29")', "maxSwipes": 1},
+            ),
+            answer=Error(NoSuchElementException),
+        ),
+        Row(
+            name="a-script-scrolls-to-few-kinds-of-locators",
+            platforms=(ANDROID,),
+            rule="mobile: scroll has three strategies.",
+            source=SCROLL_TO,
+            page=ENDLESS,
+            example=Script(
+                "mobile: scroll",
+                {"strategy": "xpath", "selector": "//*[@text='Line 29']"},
+            ),
+            answer=Error(InvalidArgumentException, "Unsupported strategy: 'xpath'"),
         ),
         Row(
             name="scroll-forward-is-no-element",

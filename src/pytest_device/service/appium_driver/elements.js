@@ -8,7 +8,7 @@ import * as dialogs from './dialogs.js';
 import { scaleOf, toClient } from './density.js';
 import { press } from './gestures.js';
 import { Keyboard } from './keyboard.js';
-import { checkStrategy, queryFor, webLocator, wordsOf } from './selectors.js';
+import { checkStrategy, queryFor, scrollQueryFor, webLocator, wordsOf } from './selectors.js';
 
 const POLL_MS = 100;
 /** Other names of Android's attributes, in lower case. */
@@ -43,6 +43,19 @@ export const commands = {
     if (mult) return hits;
     if (hits.length) return remembered(this, hits[0], search);
     throw notFound(strategy, selector, reason ?? (await hintFor(this, strategy, selector)));
+  },
+
+  /**
+   * Scroll a view until a locator matches in it: `mobile: scroll` of UiAutomator2.
+   *
+   * @param options elementId: the view, by default the first one that can be scrolled; maxSwipes: how often it is scrolled
+   *
+   * Throws NoSuchElement if the end is reached before.
+   */
+  async scrollToMatch(strategy, selector, { elementId = null, maxSwipes }) {
+    const query = scrollQueryFor(strategy, selector, { isInElement: elementId !== null, maxSwipes });
+    const hits = await this.askPage('find', { query, many: false, isDeep: true }, elementId);
+    if (hits.length === 0) throw notFound(strategy, selector, await hintFor(this, strategy, selector));
   },
 
   async getPageSource() {

@@ -235,8 +235,13 @@ async function dragFromTo(driver, { elementId, fromX, fromY, toX, toY, duration 
   await drag(driver, from, to, { holdMs: holdMs(1000 * duration) });
 }
 
-/** `mobile: scroll`, with a target on Android, and with a target or a direction on iOS. */
+/** `mobile: scroll`: on Android to what a locator matches, on iOS to a view that is in the tree already, or by a page. */
 async function scrollTo(driver, args) {
+  if (driver.platform === 'Android') {
+    await driver.scrollToMatch(args.strategy, args.selector, args);
+    return;
+  }
+
   const locator = locatorOf(args);
   if (locator) {
     const element = await driver.findElOrEls(...locator, false, args.elementId);
@@ -248,9 +253,8 @@ async function scrollTo(driver, args) {
   }
 }
 
-/** Return the strategy and the selector of the target, null without a target. */
-function locatorOf({ strategy, selector, name, predicateString }) {
-  if (strategy) return [strategy, selector];
+/** Return the strategy and the selector of the view to scroll to, null without one. */
+function locatorOf({ name, predicateString }) {
   if (name) return ['accessibility id', name];
 
   return predicateString ? ['-ios predicate string', predicateString] : null;

@@ -46,7 +46,7 @@ function frameOf(frame, index) {
 
 const ANSWERS = {
   find: async ({ query, target, many }, element) => {
-    const all = query.scroll ? await findByScrolling(query, target) : find(query, target, element);
+    const all = query.scroll ? await findByScrolling(query, target, element) : find(query, target, element);
 
     return many ? all : all.slice(0, 1);
   },

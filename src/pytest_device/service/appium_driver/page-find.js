@@ -237,13 +237,13 @@ async function scrollTo(query, target, element, maxSwipes) {
 
 const MOVES = { forward: [0, 0.8], backward: [0, -0.8], end: [0, 1e6], beginning: [0, -1e6] };
 
-async function findByScrolling(query, target) {
-  const { scroll } = query;
+/** Return what a UiScrollable finds; without a container in the query, it scrolls the element. */
+async function findByScrolling({ scroll }, target, element) {
   // What is on the screen already needs no scrolling, unless the test asks for it.
   const visible = scroll.to ? find(scroll.to, target, null).filter(onScreen) : [];
   if (visible.length > 0 && scroll.moves.length === 0) return [visible[0]];
 
-  const [container] = find(scroll.container, target, null);
+  const container = scroll.container ? find(scroll.container, target, null)[0] : element;
   if (!container) return [];
 
   const box = scrollerOf(container);

@@ -10,13 +10,16 @@ import { errors } from 'appium/driver.js';
 import { IOS_PREFIX, IOS_TYPES } from './classes.js';
 import { classChainFor, uiSelectorFor } from './css.js';
 import { parseClassChain, parsePredicate } from './predicate.js';
-import { parseUiAutomator } from './uiautomator.js';
+import { MAX_SWIPES, parseUiAutomator } from './uiautomator.js';
 
 /** The strategies of web pages and of both platforms; the native context has fewer, see NATIVE. */
 export const STRATEGIES = [
   'accessibility id', 'id', 'name', 'class name', 'xpath', 'css selector', 'tag name', 'link text', 'partial link text',
   '-android uiautomator', '-ios predicate string', '-ios class chain',
 ];
+
+/** The strategies of `mobile: scroll` on Android. */
+const SCROLL_STRATEGIES = ['accessibility id', 'class name', '-android uiautomator'];
 
 const RESOURCE_ID = /^[a-zA-Z_][\w.]*:[^/]+\/\S+$/;
 const WITH_VIEW = new Set(['ScrollView', 'CollectionView', 'TextView', 'WebView']);
@@ -64,6 +67,26 @@ export function queryFor(strategy, selector, app) {
     }
     throw error;
   }
+}
+
+/**
+ * Return the query that scrolls a view of Android until a locator matches in it.
+ *
+ * @param options isInElement: whether the view is the element of the query, else the first one that can be scrolled
+ *
+ * Throws InvalidArgument for a strategy that UiAutomator2 does not scroll to, InvalidSelector for an invalid selector.
+ */
+export function scrollQueryFor(strategy, selector, { isInElement, maxSwipes = MAX_SWIPES }) {
+  if (!SCROLL_STRATEGIES.includes(strategy)) {
+    const strategies = SCROLL_STRATEGIES.join(', ');
+    throw new errors.InvalidArgumentError(`Unsupported strategy: '${strategy}'. The only supported strategies are: ${strategies}`);
+  }
+
+  const to = queryFor(strategy, selector, { platform: 'Android' });
+  if (!to.steps) throw new errors.InvalidSelectorError(`${strategy} ${selector}: a UiSelector was expected`);
+
+  const container = isInElement ? null : anywhere(equals('scrollable', 'true'));
+  return { scroll: { container, to, maxSwipes: Number(maxSwipes), moves: [] } };
 }
 
 /** Throw InvalidSelector if the driver of a platform lacks a strategy in the native context. */

@@ -42,7 +42,8 @@ const METHODS = { UiSelector: SELECTOR_METHODS, UiScrollable: SCROLLABLE_METHODS
 const CONSTRUCTORS = { UiSelector: [[]], UiScrollable: [['UiSelector']] };
 const WHAT = { int: 'an integer', double: 'a number', boolean: 'a boolean', string: 'a string in double quotes', class: 'a class' };
 
-const MAX_SWIPES = 30;
+/** The default of UiScrollable. */
+export const MAX_SWIPES = 30;
 
 /** Return the query for an expression; with `;` between several, any of them. Throws SyntaxError. */
 export function parseUiAutomator(text) {
