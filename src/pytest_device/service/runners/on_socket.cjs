@@ -7,11 +7,14 @@ const { Server } = require('node:net');
 
 const { PYTEST_DEVICE_SOCKET: path, PYTEST_DEVICE_PORT: PORT } = process.env;
 const { listen } = Server.prototype;
-let isTaken = false;
+let isListening = false;
 
 Server.prototype.listen = function (port, ...rest) {
-  if (isTaken || String(port) !== PORT || !(this instanceof HttpServer)) return listen.call(this, port, ...rest);
-  isTaken = true;
-  this.address = () => ({ address: '127.0.0.1', family: 'IPv4', port: 1 }); // they report it, and refuse a path
+  if (isListening || String(port) !== PORT || !(this instanceof HttpServer)) return listen.call(this, port, ...rest);
+
+  isListening = true;
+  // They report the port that they listen on, and fail with a path.
+  this.address = () => ({ address: '127.0.0.1', family: 'IPv4', port: 1 });
+
   return listen.call(this, { path }, rest.at(-1));
 };

@@ -8,6 +8,7 @@
 const { registerHooks } = require('node:module');
 
 const MODULE = '/agent-browser-provider.js';
+/** In the minified code: keep the rectangle of a node, and do not ask for it by a process. */
 const CHANGES = [
   [/\{(index:0,type:\w+,role:\w+,label:[^{}]*?\((\w+),\[)/g, '{rect:$2?.rect,$1'],
   [/\w+\?\.includeRects\?async \w+=>await \w+\(\w+,\w+\):void 0/, 'void 0'],
@@ -17,8 +18,13 @@ registerHooks?.({
   load(url, context, next) {
     const loaded = next(url, context);
     if (!url.endsWith(MODULE)) return loaded;
-    const source = String(loaded.source);
-    if (!CHANGES.every(([pattern]) => source.search(pattern) >= 0)) return loaded;
-    return { ...loaded, source: CHANGES.reduce((code, change) => code.replace(...change), source) };
+
+    let source = String(loaded.source);
+    const isKnown = CHANGES.every(([pattern]) => source.search(pattern) >= 0);
+    if (!isKnown) return loaded;
+
+    for (const [pattern, replacement] of CHANGES) source = source.replace(pattern, replacement);
+
+    return { ...loaded, source };
   },
 });

@@ -11,12 +11,15 @@ const { createConnection } = require('node:net');
 const path = require('node:path');
 
 const {
-  PYTEST_DEVICE_AGENT_BROWSER: CLIENT, PYTEST_DEVICE_DEBUGGING_PORT: PORT, PYTEST_DEVICE_DEVICE_URL: DEVICE_URL,
+  PYTEST_DEVICE_AGENT_BROWSER: CLIENT,
+  PYTEST_DEVICE_DEBUGGING_PORT: PORT,
+  PYTEST_DEVICE_DEVICE_URL: DEVICE_URL,
   PYTEST_DEVICE_DIRECTORY: DIRECTORY,
 } = process.env;
 const SOCKETS = 'sockets';
+/** How long the program may take to answer. */
 const LIMIT_MS = 30_000;
-const SIZE = '({ width: innerWidth, height: innerHeight })';
+const WINDOW_SIZE = '({ width: innerWidth, height: innerHeight })';
 
 // A socket's path is limited to about 100 characters: relative to the session's directory it is always short.
 process.chdir(DIRECTORY);
@@ -27,31 +30,42 @@ main(process.argv.slice(2)).then(
   ({ message }) => { process.exitCode = print({ error: message }); },
 );
 
+/** Perform a command of the daemon; return the exit code. */
 async function main(words) {
-  if (words[0] === 'open' && (await isOpen(words[1]))) words.splice(0, 2, 'get', 'url');
-  return (await sent(words)) ?? run(words);
+  let command = words;
+  if (words[0] === 'open' && (await isOpened(words[1]))) {
+    // What is open is not loaded again; the reply to this command has the URL, as that to `open`.
+    command = ['get', 'url', ...words.slice(2)];
+  }
+
+  return (await sent(command)) ?? run(command);
 }
 
-/** Whether a page is in front: the device has opened it already. An app is brought to the front. */
-async function isOpen(target) {
+/** Open what the device opens itself: an app by its ID. Return whether the app or the URL is open. */
+async function isOpened(target) {
   const pages = await answer(get(`http://127.0.0.1:${PORT}/json/list`));
-  if (pages.some(({ type, url }) => type === 'page' && url === target)) return true;
-  if (/^[a-z][a-z\d+.-]*:/i.test(target)) return false;
-  const installed = Object.keys(await apps());
-  if (installed.includes(target)) return await launch(target);
-  throw new Error(`${target} is not installed here; installed: ${installed.join(', ') || 'no app'}`);
-}
+  const isOnScreen = pages.some(({ type, url }) => type === 'page' && url === target);
+  if (isOnScreen) return true;
 
-async function apps() {
-  return (await answer(get(`${DEVICE_URL}/apps`))).apps;
+  const isUrl = /^[a-z][a-z\d+.-]*:/i.test(target);
+  if (isUrl) return false;
+
+  const { apps } = await answer(get(`${DEVICE_URL}/apps`));
+  const installed = Object.keys(apps);
+  if (!installed.includes(target)) {
+    throw new Error(`${target} is not installed here; installed: ${installed.join(', ') || 'no app'}`);
+  }
+  await launch(target);
+
+  return true;
 }
 
 async function launch(applicationId) {
   const post = request(`${DEVICE_URL}/launch`, { method: 'POST', headers: { 'content-type': 'application/json' } });
   post.end(JSON.stringify({ applicationId }));
+
   const { message } = await answer(post);
   if (message) throw new Error(message);
-  return true;
 }
 
 /** Return the JSON of the reply to a request. */
@@ -71,14 +85,17 @@ async function sent(words) {
   const [json, option, session] = words.slice(-3);
   const action = actionOf(words.slice(0, -3));
   if (json !== '--json' || option !== '--session' || action === null) return null;
+
   const socket = await connected(path.join(SOCKETS, `${session}.sock`));
   if (socket === null) return null;
+
   socket.setEncoding('utf8').setTimeout(LIMIT_MS, () => socket.destroy(new Error('agent-browser does not respond')));
   try {
     // Never sent again, whatever happens: the page may have changed already.
-    const done = await exchange(socket, action);
-    if (action.action === 'snapshot' && done.success) await addRectangles(socket, done.data.refs);
-    return print(done);
+    const reply = await exchange(socket, action);
+    if (action.action === 'snapshot' && reply.success) await addRectangles(socket, reply.data.refs);
+
+    return print(reply);
   } catch ({ message }) {
     return print({ success: false, error: message });
   } finally {
@@ -96,17 +113,20 @@ function connected(name) {
 
 /** Add to the elements of a snapshot where they are in the window; not to those outside, which no tap reaches. */
 async function addRectangles(socket, refs) {
-  const { data: { result: window } } = await exchange(socket, { action: 'evaluate', script: SIZE });
+  const { data: { result: window } } = await exchange(socket, { action: 'evaluate', script: WINDOW_SIZE });
   for (const [ref, element] of Object.entries(refs)) {
     const { success, data: rect } = await exchange(socket, { action: 'boundingbox', selector: `@${ref}` });
-    if (success && isInside(middle(rect), window)) element.rect = rect;
+    if (success && isCenterInside(rect, window)) element.rect = rect;
   }
 }
 
-const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
-const isInside = ({ x, y }, { width, height }) => x >= 0 && y >= 0 && x <= width && y <= height;
+function isCenterInside({ x, y, width, height }, window) {
+  const center = { x: x + width / 2, y: y + height / 2 };
 
-/** Send an action; return its reply. */
+  return center.x >= 0 && center.y >= 0 && center.x <= window.width && center.y <= window.height;
+}
+
+/** Send an action; return its reply, which is one line. */
 function exchange(socket, action) {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -114,6 +134,7 @@ function exchange(socket, action) {
     const read = (part) => {
       text += part;
       if (!text.endsWith('\n')) return;
+
       socket.off('data', read).off('error', reject).off('close', closed);
       resolve(JSON.parse(text));
     };
@@ -125,6 +146,7 @@ function exchange(socket, action) {
 /** Print a reply as the client does; return its exit code. */
 function print({ success = false, data = null, error = null }) {
   process.stdout.write(`${JSON.stringify({ success, data, error })}\n`);
+
   return success ? 0 : 1;
 }
 
@@ -147,8 +169,14 @@ function actionOf(words) {
 }
 
 function snapshot(options) {
-  if (!options.every((option) => ['--compact', '--interactive'].includes(option))) return null;
-  return { action: 'snapshot', ...Object.fromEntries(options.map((option) => [option.slice(2), true])) };
+  const action = { action: 'snapshot' };
+  for (const option of options) {
+    if (option === '--compact') action.compact = true;
+    else if (option === '--interactive') action.interactive = true;
+    else return null;
+  }
+
+  return action;
 }
 
 /** Run the client: its program for this machine, or if there is none, the script that looks for it. */
@@ -156,10 +184,12 @@ function run(words) {
   const all = ['--cdp', PORT, ...words];
   const { status, error } = spawnSync(program(), all, { stdio: 'inherit' });
   if (!error) return status ?? 1;
+
   return spawnSync(process.execPath, [CLIENT, ...all], { stdio: 'inherit' }).status ?? 1;
 }
 
 function program() {
   const isMusl = ['x86_64', 'aarch64'].some((name) => existsSync(`/lib/ld-musl-${name}.so.1`));
+
   return path.join(path.dirname(CLIENT), `agent-browser-${process.platform}${isMusl ? '-musl' : ''}-${process.arch}`);
 }
