@@ -30,31 +30,40 @@ const HOST = '127.0.0.1';
 const SCRIPT_LIMIT_MS = 30_000;
 const PAGE_LOAD_LIMIT_MS = 300_000;
 
-const SESSION = '^/session/[^/]+';
-const pairs = (method, paths) => paths.map((path) => [method, new RegExp(`${SESSION}${path}$`)]);
-
 /** The commands executed here in every context; the rest is forwarded to chromedriver. */
-const OWN = ['GET', 'POST']
-  .flatMap((method) => pairs(method, ['/appium/.*', '/(context|contexts|orientation|rotation|location|timeouts)']))
-  .concat(pairs('GET', ['', '/se/log/types']))
-  .concat(pairs('POST', ['/se/log', '/execute/sync', '(/element/[^/]+)?/elements?']));
+const OWN = routes([
+  ['GET', '/appium/.*'],
+  ['POST', '/appium/.*'],
+  ['GET', '/(context|contexts|orientation|rotation|location|timeouts)'],
+  ['POST', '/(context|contexts|orientation|rotation|location|timeouts)'],
+  ['GET', ''],
+  ['GET', '/se/log/types'],
+  ['POST', '/se/log'],
+  ['POST', '/execute/sync'],
+  ['POST', '(/element/[^/]+)?/elements?'],
+]);
 /** The commands executed here in the native context. */
 const OWN_IN_APP = [
   ...OWN,
-  ...pairs('GET', [
-    '/(source|window/rect|screenshot|alert/text)',
-    '/element/[^/]+/(text|name|rect|enabled|selected|displayed|location_in_view|screenshot|attribute/.*)',
+  ...routes([
+    ['GET', '/(source|window/rect|screenshot|alert/text)'],
+    ['GET', '/element/[^/]+/(text|name|rect|enabled|selected|displayed|location_in_view|screenshot|attribute/.*)'],
+    ['POST', '/(url|back|actions|execute/async|goog/cdp/execute)'],
+    ['POST', '/alert/(text|accept|dismiss)'],
+    ['POST', '/element/[^/]+/(click|clear|value)'],
+    ['DELETE', '/actions'],
+    ...browserCommands.PATHS,
   ]),
-  ...pairs('POST', [
-    '/(url|back|actions|execute/async|goog/cdp/execute)', '/alert/(text|accept|dismiss)', '/element/[^/]+/(click|clear|value)',
-  ]),
-  ...pairs('DELETE', ['/actions']),
-  ...browserCommands.PATHS.flatMap(([method, path]) => pairs(method, [path])),
 ];
+
+/** Return commands in the form of the base class; the paths are those below a session. */
+function routes(paths) {
+  return paths.map(([method, path]) => [method, new RegExp(`^/session/[^/]+${path}$`)]);
+}
 
 /** The drivers of this server's device, oldest first. The newest one answers dialogs for which its capabilities say how. */
 const drivers = [];
-/** What the device shows over the app. */
+/** What the device shows over the app. Shared, as `drivers` is: a server has one device, which all of its drivers control. */
 const overlay = new dialogs.Overlay();
 
 export class LocalDriver extends ChromiumDriver {
@@ -91,16 +100,19 @@ export class LocalDriver extends ChromiumDriver {
   constructor(...args) {
     super(...args);
     // On the instance: the base class sets some of these as fields, which hide methods.
-    Object.assign(
-      this,
-      ...[actions, alerts, apps, background, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
-    );
+    for (const module of [actions, alerts, apps, background, contexts, elements, logs, mobile, recording]) {
+      Object.assign(this, module.commands);
+    }
+    // After them: it replaces two.
     Object.assign(this, density.translated(this));
+
     this.locatorStrategies = STRATEGIES;
     this.proxyReqRes = async (...request) => await (await this.chromedriver()).proxyReq(...request);
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL, async () => await this.browser?.sync());
-    /** The connection to the browser, and the page that the last command used. */
-    this.browser = this.shown = null;
+    /** The connection to the browser. */
+    this.browser = null;
+    /** The page that the last command used. */
+    this.shown = null;
     this.overlay = overlay;
     /** The start of chromedriver, null until a web context needs it. */
     this.starting = null;
@@ -109,6 +121,7 @@ export class LocalDriver extends ChromiumDriver {
     this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
     this.scriptMs = SCRIPT_LIMIT_MS;
     this.foundAgain = new FoundAgain();
+    /** The ID of the session's app, null without one. */
     this.application = null;
     /** Whether the installation of the app has just cleared its data. */
     this.isClear = false;
@@ -116,6 +129,7 @@ export class LocalDriver extends ChromiumDriver {
     this.recorder = null;
     /** The browser windows of the app in the background and of the launcher, null while the app is in front. */
     this.away = null;
+    /** What was decided about permissions: granted, denied or prompt, by the browser's names. */
     this.permissions = new Map();
     /** The IDs of the apps, by the locations that they were installed from. */
     this.ids = new Map();
@@ -144,18 +158,22 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Start the session: connect to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
-    args.slice(0, 3).forEach(capabilities.check);
+    // Appium passes the capabilities up to three times, since older protocols had other ones.
+    for (const request of args.slice(0, 3)) capabilities.check(request);
+
     dialogs.erase(this);
     await overlay.drawing;
     await this.device.closeOthers(); // the app is on the page that was opened first
+
     const [sessionId] = await super.createSession(...args);
     try {
-      this.heldBefore = await this.device.orientation();
+      this.orientationBefore = await this.device.orientation();
       await apps.prepare.call(this);
     } catch (error) {
       await this.deleteSession(sessionId);
       throw new errors.SessionNotCreatedError(error.message, error);
     }
+
     this.caps = { ...this.caps, ...(await apps.facts.call(this)) };
     return [sessionId, this.caps];
   }
@@ -163,18 +181,23 @@ export class LocalDriver extends ChromiumDriver {
   /** Execute a command of a client; in the native context, refuse those for web pages as the platform's driver does. */
   async executeCommand(command, ...args) {
     if (!this.inApp || !browserCommands.isForPages(command)) return await super.executeCommand(command, ...args);
+
+    // As the base class does for its commands.
     await this.clearNewCommandTimeout();
     await this.startNewCommandTimeout();
     return browserCommands.answerTo(command, this.platform);
   }
 
+  /** End the session: the app is terminated, the screen is as before, and the browser goes on running. */
   async deleteSession(sessionId) {
-    this.recorder?.stop();
+    const warn = (error) => this.log.warn(error.message);
+    this.recorder?.stop().catch(warn); // not awaited: nobody reads the video
     if (this.browser && this.application && this.opts.shouldTerminateApp !== false) {
-      await this.device.terminate(this.application).catch((error) => this.log.warn(error.message));
+      await this.device.terminate(this.application).catch(warn);
     }
-    if (this.heldBefore) await hold(this, this.heldBefore).catch((error) => this.log.warn(error.message));
+    if (this.orientationBefore) await rotateBack(this.device, this.orientationBefore).catch(warn);
     await dialogs.leave(this);
+
     await super.deleteSession(sessionId);
     await this.browser?.close();
     this.browser = null;
@@ -197,6 +220,7 @@ export class LocalDriver extends ChromiumDriver {
       onLeft: (page) => dialogs.forget(this, page),
     });
     drivers.push(this);
+
     return this.opts;
   }
 
@@ -206,9 +230,10 @@ export class LocalDriver extends ChromiumDriver {
     try {
       await this.starting;
     } catch (error) {
-      this.starting = null;
+      this.starting = null; // the next command tries again
       throw error;
     }
+
     return this.cd;
   }
 
@@ -221,6 +246,7 @@ export class LocalDriver extends ChromiumDriver {
     });
     this.chromedriverStart = new ChromedriverStart();
     await this.chromedriverStart.finish(super.startChromedriverSession());
+
     crash.explain(this, this.cd.jwproxy);
     await this.proxyCommand('/timeouts', 'POST', await this.getTimeouts());
   }
@@ -244,11 +270,14 @@ export class LocalDriver extends ChromiumDriver {
   async page() {
     await overlay.drawing;
     if (this.inApp) await dialogs.draw(this);
+
     const page = await this.browser.front();
     const isLost = page !== this.shown && this.shown?.isGone;
     if (page.hasCrashed || (isLost && (await this.device.crash()))) throw crash.crashed(this);
+
     this.shown = page;
     page.report();
+
     return page;
   }
 
@@ -264,8 +293,11 @@ export class LocalDriver extends ChromiumDriver {
       await this.page();
       dialogs.check(overlay.view, element);
     }
-    const seen = (page) => (dialogs.isPassed(this) ? overlay.view.page : page);
-    const query = (current) => this.onPage((page) => seen(page).query({ ask, target, ...request }, current));
+
+    const query = (current) => this.onPage((front) => {
+      const page = dialogs.isPassed(this) ? overlay.view.page : front;
+      return page.query({ ask, target, ...request }, current);
+    });
     if (element !== null) return await this.foundAgain.use(element, query);
 
     try {
@@ -283,20 +315,28 @@ export class LocalDriver extends ChromiumDriver {
   /** Query the scripts of the page on the screen, even if finds see the app behind it. */
   async askScreen(ask, request = {}) {
     const target = await this.#target();
+
     return await this.onPage((page) => page.query({ ask, target, ...request }));
   }
 
+  /** Return what the page scripts must know of the device: the platform, the app and its address, and the density. */
   async #target() {
     const { platform, application } = this;
+
     return {
-      platform, application: application ?? '', base: application && (await this.device.base(application)),
-      scale: density.scaleOf(this), launcher: background.LAUNCHERS[platform], browser: background.BROWSERS[platform],
+      platform,
+      application: application ?? '',
+      base: application && (await this.device.base(application)),
+      scale: density.scaleOf(this),
+      launcher: background.LAUNCHERS[platform],
+      browser: background.BROWSERS[platform],
     };
   }
 
   /** Send a command to chromedriver. */
   async toBrowser(path, method, body = {}) {
     await this.chromedriver();
+
     return await this.proxyCommand(path, method, method === 'GET' ? undefined : body);
   }
 
@@ -340,7 +380,7 @@ export class LocalDriver extends ChromiumDriver {
 }
 
 /** Restore the orientation for the next session on the device. */
-async function hold({ device }, orientation) {
+async function rotateBack(device, orientation) {
   if ((await device.orientation()) !== orientation) await device.rotate(orientation);
 }
 

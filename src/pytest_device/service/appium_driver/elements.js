@@ -10,6 +10,7 @@ import { press } from './gestures.js';
 import { Keyboard } from './keyboard.js';
 import { checkStrategy, queryFor, scrollQueryFor, webLocator, wordsOf } from './selectors.js';
 
+/** Between two searches while the implicit wait lasts. */
 const POLL_MS = 100;
 /** Other names of Android's attributes, in lower case. */
 const ANDROID_NAMES = {
@@ -26,23 +27,32 @@ const ANDROID_ATTRIBUTES = [
 ];
 
 export const commands = {
+  /**
+   * Find one element, or all with `mult`, below another one with `context`; wait as long as the implicit wait says.
+   *
+   * Throws InvalidSelector, except where the platform's driver takes an invalid locator for one that matches nothing, and
+   * NoSuchElement with a hint at what was probably meant.
+   */
   async findElOrEls(strategy, selector, mult, context) {
     const element = context ? util.unwrapElement(context) : null;
-    if (!this.inApp) return await inPage(this, strategy, selector, element, mult);
+    if (!this.inApp) return await findInPage(this, strategy, selector, element, mult);
+
     checkStrategy(strategy, this.platform);
-    let hits = [];
-    let reason = null;
     let search = null;
+    let hits = [];
+    let problem = null;
     try {
-      search = inApp(this, strategy, selector, element);
-      await waited(this, async () => (hits = await search(mult)).length > 0);
+      search = searchFor(this, strategy, selector, element);
+      hits = await firstHits(this, () => search(mult));
     } catch (error) {
       if (!isSwallowed(this, strategy, error)) throw error;
-      reason = error.message;
+      problem = error.message;
     }
+
     if (mult) return hits;
-    if (hits.length) return remembered(this, hits[0], search);
-    throw notFound(strategy, selector, reason ?? (await hintFor(this, strategy, selector)));
+    if (hits.length > 0) return remembered(this, hits[0], search);
+
+    throw notFound(strategy, selector, problem ?? (await hintFor(this, strategy, selector)));
   },
 
   /**
@@ -98,18 +108,24 @@ export const commands = {
     return { x, y };
   },
 
-  /** Tap the center of an element, even if another one covers it, as a finger would. */
+  /** Tap the center of an element, even if another one covers it, as a finger would. A selection list shows its options. */
   async click(element) {
     const { options, ...point } = await this.askPage('press', {}, element);
-    if (!options) return await press(this, point);
+    if (!options) {
+      await press(this, point);
+      return;
+    }
+
     const page = await this.page();
-    return await dialogs.offer(this, page, options, (index) => page.query({ ask: 'choose', index, target: {} }, element));
+    const choose = (index) => page.query({ ask: 'choose', index, target: {} }, element);
+    await dialogs.offer(this, page, options, choose);
   },
 
   async clear(element) {
     await dialogs.unlessDialog(this.askPage('empty', {}, element));
   },
 
+  /** Type a text into a field, at the caret; set the value of a field that is picked, such as a date. */
   async setValue(value, element) {
     const text = Array.isArray(value) ? value.join('') : String(value);
     const isTyped = await dialogs.unlessDialog(this.askPage('fill', { text }, element));
@@ -130,23 +146,26 @@ export const commands = {
   },
 
   async back() {
-    if (!(await dialogs.dismiss(this))) await this.onPage((page) => page.go(-1));
+    const wasDialog = await dialogs.dismiss(this);
+    if (!wasDialog) await this.onPage((page) => page.go(-1));
   },
 
   async getScreenshot() {
-    if (scaleOf(this) === 1) return await this.onPage((page) => page.screenshot());
+    const scale = scaleOf(this);
+    if (scale === 1) return await this.onPage((page) => page.screenshot());
+
     const { width, height } = await this.askPage('screen');
-    return await this.onPage((page) => page.screenshot({ x: 0, y: 0, width, height, scale: scaleOf(this) }));
+    return await this.onPage((page) => page.screenshot({ x: 0, y: 0, width, height, scale }));
   },
 
   async getElementScreenshot(element) {
+    // Scrolls it into view, which changes its rectangle.
     await this.askPage('middle', {}, element);
-    const clip = { ...(await this.askPage('rect', {}, element)), scale: scaleOf(this) };
-    return await this.onPage((page) => page.screenshot(clip));
+    const rect = await this.askPage('rect', {}, element);
+
+    return await this.onPage((page) => page.screenshot({ ...rect, scale: scaleOf(this) }));
   },
 };
-
-const wrapped = (ids) => ids.map((id) => util.wrapElement(id));
 
 /** Return an attribute as UiAutomator2 does: a missing value is the text null, and names ignore case. */
 function androidAttribute(name, attributes) {
@@ -163,26 +182,34 @@ function iosAttribute(name, attributes, { rect, displayed }) {
   if (!IOS_ATTRIBUTES.includes(plain)) throw unknownAttribute(name, IOS_ATTRIBUTES);
   if (plain === 'rect') return JSON.stringify({ y: rect.y, x: rect.x, width: rect.width, height: rect.height });
   if (plain === 'hittable') return String(displayed);
+
   const value = attributes[plain] ?? null;
   // The driver takes the numbers 0 and 1 for false and true.
-  return plain === 'index' && Number(value) <= 1 ? String(value === '1') : value;
+  if (plain === 'index' && Number(value) <= 1) return String(value === '1');
+
+  return value;
 }
 
 function unknownAttribute(name, attributes) {
-  const there = attributes.join(', ');
-  return new errors.UnknownError(`the attribute '${name}' is unknown. Only the following attributes are supported: ${there}`);
+  const supported = `Only the following attributes are supported: ${attributes.join(', ')}`;
+
+  return new errors.UnknownError(`the attribute '${name}' is unknown. ${supported}`);
 }
 
 async function described(driver, element) {
   return await driver.askPage('describe', {}, element);
 }
 
-function inApp(driver, strategy, selector, element) {
+/** Return a function that finds the elements which a locator matches, or with `many` false the first one. */
+function searchFor(driver, strategy, selector, element) {
   const query = queryFor(strategy, selector, appOf(driver));
-  return (many) => {
+
+  return async (many) => {
     // Of several UiSelectors, the server looks for all elements with each, but for one element with the first.
     const part = !many && query.any ? query.any[0] : query;
-    return driver.askPage('find', { query: part, many, isDeep: true }, element).then(wrapped);
+    const ids = await driver.askPage('find', { query: part, many, isDeep: true }, element);
+
+    return ids.map((id) => util.wrapElement(id));
   };
 }
 
@@ -199,22 +226,26 @@ async function hintFor(driver, strategy, selector) {
   return await driver.askPage('hint', request);
 }
 
-async function inPage(driver, strategy, selector, element, mult) {
+/** Find elements of a web page by chromedriver. */
+async function findInPage(driver, strategy, selector, element, mult) {
   const [using, value] = webLocator(strategy, selector);
-  const path = `${element ? `/element/${element}` : ''}/elements`;
+  const path = element ? `/element/${element}/elements` : '/elements';
   const hits = await driver.toBrowser(path, 'POST', { using, value });
   if (mult) return hits;
-  if (hits.length) return hits[0];
+  if (hits.length > 0) return hits[0];
+
   throw notFound(strategy, selector);
 }
 
-/** Only the server of Android finds an element again, and none that was one of several. */
+/** Return an element that was found, and remember how: only Android's server finds one again, and none of several. */
 function remembered(driver, hit, search) {
-  const again = async () => {
+  if (driver.platform !== 'Android') return hit;
+
+  driver.foundAgain.remember(util.unwrapElement(hit), async () => {
     const [current] = await search(false);
     return current ? util.unwrapElement(current) : null;
-  };
-  if (driver.platform === 'Android') driver.foundAgain.remember(util.unwrapElement(hit), again);
+  });
+
   return hit;
 }
 
@@ -228,8 +259,14 @@ function notFound(strategy, selector, hint = null) {
   return new errors.NoSuchElementError(hint ? `${message}; ${hint}` : message);
 }
 
-/** Poll until an element is found or the implicit wait is over. */
-async function waited(driver, seen) {
+/** Search until an element is found or the implicit wait is over; return what is found. */
+async function firstHits(driver, search) {
   const end = Date.now() + driver.implicitWaitMs;
-  while (!(await seen()) && Date.now() < end) await setTimeout(Math.min(POLL_MS, Math.max(end - Date.now(), 1)));
+  let hits = await search();
+  while (hits.length === 0 && Date.now() < end) {
+    await setTimeout(Math.min(POLL_MS, Math.max(end - Date.now(), 1)));
+    hits = await search();
+  }
+
+  return hits;
 }
