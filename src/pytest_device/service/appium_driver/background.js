@@ -3,6 +3,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
 
+/** The command answers only after them. */
 const MAX_SECONDS = 600;
 /** The apps in front when no installed one is: the launcher, and the browser with a web page. */
 export const LAUNCHERS = { Android: 'com.google.android.apps.nexuslauncher', iOS: 'com.apple.springboard' };
@@ -26,8 +27,10 @@ export const commands = {
 
   async getCurrentPackage() {
     if (this.overlay.view?.owner) return this.overlay.view.owner;
+
     const front = await this.device.front();
     if (front) return front;
+
     const isLauncher = this.away || (await this.device.crash()) || (await this.askPage('isHome'));
     return (isLauncher ? LAUNCHERS : BROWSERS)[this.platform];
   },
@@ -35,6 +38,7 @@ export const commands = {
 
 async function hide(driver) {
   if (driver.away) return;
+
   const { target: app } = await driver.page();
   await driver.device.background();
   driver.away = { app, launcher: driver.browser.targets().at(-1) };
@@ -48,13 +52,17 @@ export async function follow(driver) {
   const isAway = launcher !== undefined && open.at(-1) === launcher;
   if (!isAway) driver.away = null;
   if (driver.inApp) return;
+
   if (isAway) {
     await enter(driver, app);
     return;
   }
+
   const current = app ?? (await driver.toBrowser('/window', 'GET').catch(() => null)); // none after a crash
   if (!current && (await driver.device.crash())) return; // in the lost window, each command reports the crash
-  if (app || !open.includes(current)) await enter(driver, open.includes(current) ? current : open.at(-1));
+
+  if (!open.includes(current)) await enter(driver, open.at(-1));
+  else if (app) await enter(driver, app); // from the launcher
 }
 
 async function enter(driver, handle) {

@@ -21,6 +21,7 @@ export async function explained(driver, work) {
     return await work();
   } catch (error) {
     if (!(error instanceof PageCrashed || error instanceof PageClosed)) throw error;
+
     if (error instanceof PageCrashed || (await driver.device.crash())) throw crashed(driver);
     throw new errors.NoSuchWindowError('the page was closed meanwhile');
   }
@@ -38,7 +39,10 @@ export function explain(driver, proxy) {
       const isCrash = CRASHED.test(message) || (GONE.includes(code) && (await driver.device.crash()));
       throw isCrash ? crashed(driver) : error;
     }
-    if (ANSWERED.test(url) && !answer[1]?.value && (await driver.device.crash())) throw crashed(driver);
+
+    const [, body] = answer;
+    if (ANSWERED.test(url) && !body?.value && (await driver.device.crash())) throw crashed(driver);
+
     return answer;
   };
 }

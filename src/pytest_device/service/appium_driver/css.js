@@ -58,26 +58,35 @@ function translated(translate, css, app) {
 const camelCase = (name) => name.replace(/-([a-z])/g, (_, letter) => letter.toUpperCase());
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
+/** Return the UiSelector for a rule of CSS, and within it that of the rule below. */
 function uiSelector(rule, app) {
-  const parts = [classes(rule), rule.id && call('resourceId', fullId(rule.id, app))];
-  parts.push(...[...rule.attributes, ...rule.pseudos].map((attribute) => condition(attribute, app)));
-  if (rule.nested) parts.push(`.childSelector(${uiSelector(rule.nested, app)})`);
-  return `new UiSelector()${parts.filter(Boolean).join('')}`;
+  let selector = `new UiSelector()${classes(rule)}`;
+  if (rule.id) selector += call('resourceId', fullId(rule.id, app));
+  for (const attribute of [...rule.attributes, ...rule.pseudos]) selector += condition(attribute, app);
+  if (rule.nested) selector += `.childSelector(${uiSelector(rule.nested, app)})`;
+
+  return selector;
 }
 
-/** The tag of `android.widget.Button` is android, and its classes are widget and Button. */
+/** Return the call for a class. The tag of `android.widget.Button` is android, and its classes are widget and Button. */
 function classes({ tag, classes: names }) {
-  if (tag && tag !== '*') return names.length ? call('className', [tag, ...names].join('.')) : call('classNameMatches', tag);
-  return names.length && call('classNameMatches', names.join('\\.'));
+  const hasTag = tag && tag !== '*';
+  if (hasTag && names.length > 0) return call('className', [tag, ...names].join('.'));
+  if (hasTag) return call('classNameMatches', tag);
+
+  return names.length > 0 ? call('classNameMatches', names.join('\\.')) : '';
 }
 
+/** Return the call for an attribute or a pseudo-class. */
 function condition({ name, operator = '=', value }, app) {
   const method = camelCase(name);
   const { type } = ANDROID.schema.attributes[name];
   if (type === 'boolean') return `.${method}(${value ?? 'true'})`;
   if (type === 'numeric') return `.${method}(${value})`;
+
   const text = name === 'resource-id' ? fullId(value, app) : value;
   if (text === '') return call(`${method}Matches`, '');
+
   const hasWords = ['description', 'text'].includes(name);
   switch (operator) {
     case '*=': return call(...(hasWords ? [`${method}Contains`, text] : [`${method}Matches`, escaped(text)]));
@@ -99,24 +108,30 @@ function classChain(rule) {
     const name = rule.classes.join('.');
     throw new errors.InvalidSelectorError(`'${name}' is not a valid class: write a type, such as XCUIElementTypeWindow`);
   }
+
   const all = [...rule.attributes, ...rule.pseudos];
   const conditions = all.filter(({ name }) => name !== 'index').map(predicate);
   if (rule.id) conditions.unshift(`name == "${rule.id}"`);
   const index = all.find(({ name }) => name === 'index');
-  const chain = [
-    rule.combinator === 'child' ? '' : '**/', iosType(rule.tag ?? ''), conditions.length ? `[\`${conditions.join(' AND ')}\`]` : '',
-    index ? `[${index.value ?? ''}]` : '', rule.nested ? `/${classChain(rule.nested)}` : '',
-  ];
-  return chain.join('');
+
+  let chain = rule.combinator === 'child' ? '' : '**/';
+  chain += iosType(rule.tag ?? '');
+  if (conditions.length > 0) chain += `[\`${conditions.join(' AND ')}\`]`;
+  if (index) chain += `[${index.value ?? ''}]`;
+  if (rule.nested) chain += `/${classChain(rule.nested)}`;
+
+  return chain;
 }
 
 function iosType(tag) {
   if (!tag || tag === '*') return '*';
+
   return /^xcuielementtype/i.test(tag) ? tag : `XCUIElementType${tag[0].toUpperCase()}${tag.slice(1)}`;
 }
 
 function predicate({ name, operator = '=', value }) {
   const attribute = camelCase(name);
   if (IOS.schema.attributes[name].type === 'boolean') return `${attribute} == ${value ?? '1'}`;
+
   return `${attribute} ${PREDICATES[operator]} "${operator === '*=' ? escaped(value) : value}"`;
 }

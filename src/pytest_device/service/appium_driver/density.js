@@ -9,7 +9,8 @@ const [MIN_DENSITY, MAX_DENSITY] = [80, 1000];
 const SETTING = 'displayDensity';
 /** The arguments of Android's gestures that are positions or lengths. */
 const LENGTHS = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY']);
-const AIMED = new Set(['x', 'y', 'deltaX', 'deltaY']);
+/** Those of W3C actions. */
+const ACTION_LENGTHS = new Set(['x', 'y', 'deltaX', 'deltaY']);
 
 /** Return the density of the screen, in dots per inch. */
 export function densityOf({ platform, settings }) {
@@ -23,9 +24,10 @@ export function scaleOf(driver) {
 
 /** Throw InvalidArgument if settings have an impossible density. */
 export function check(settings) {
-  const density = settings?.[SETTING];
-  if (density === undefined || density === null) return;
+  const density = settings?.[SETTING] ?? null;
+  if (density === null) return;
   if (Number(density) >= MIN_DENSITY && Number(density) <= MAX_DENSITY) return;
+
   const range = `from ${MIN_DENSITY} to ${MAX_DENSITY} dots per inch`;
   throw new errors.InvalidArgumentError(`the setting ${SETTING} must be a number ${range}, not ${density}`);
 }
@@ -33,7 +35,10 @@ export function check(settings) {
 /** Return lengths of the page in the client's pixels: all numbers of an object. */
 export function toClient(driver, lengths) {
   const scale = scaleOf(driver);
-  return Object.fromEntries(Object.entries(lengths).map(([name, value]) => [name, Math.round(value * scale)]));
+  const pixels = {};
+  for (const [name, length] of Object.entries(lengths)) pixels[name] = Math.round(length * scale);
+
+  return pixels;
 }
 
 /** Turn the pixels in a client's commands into points of the page. */
@@ -47,20 +52,27 @@ export function translated({ performActions, execute }) {
     },
 
     async execute(script, args = []) {
-      const list = [args].flat();
-      const points = isMobile(script) ? list.map((part) => divided(this, part, LENGTHS)) : args;
+      if (!isMobile(script)) return await execute.call(this, script, args);
+
+      const points = [args].flat().map((part) => divided(this, part, LENGTHS));
       return await execute.call(this, script, points);
     },
   };
 }
 
 function inPoints(driver, source) {
-  return { ...source, actions: source.actions?.map((action) => divided(driver, action, AIMED)) };
+  return { ...source, actions: source.actions?.map((action) => divided(driver, action, ACTION_LENGTHS)) };
 }
 
+/** Return an object with the numbers of some names in points. */
 function divided(driver, part, names) {
   const scale = scaleOf(driver);
   if (scale === 1 || part === null || typeof part !== 'object') return part;
-  const point = ([name, value]) => [name, names.has(name) && typeof value === 'number' ? value / scale : value];
-  return Object.fromEntries(Object.entries(part).map(point));
+
+  const points = { ...part };
+  for (const [name, value] of Object.entries(part)) {
+    if (names.has(name) && typeof value === 'number') points[name] = value / scale;
+  }
+
+  return points;
 }

@@ -14,9 +14,11 @@ export class FoundAgain {
 
   /** Remember how an element was found: `search` returns its ID, or null. */
   remember(element, search) {
+    // Deleted first, so that it is the newest one.
     this.#searches.delete(element);
     this.#searches.set(element, search);
     if (this.#searches.size <= MAX_LOCATORS) return;
+
     const [oldest] = this.#searches.keys();
     this.#searches.delete(oldest);
     this.#current.delete(oldest);
@@ -29,8 +31,10 @@ export class FoundAgain {
     } catch (error) {
       const search = this.#searches.get(element);
       if (!search || !isError(error, errors.StaleElementReferenceError)) throw error;
+
       const current = await search();
       if (!current) throw error;
+
       this.#current.set(element, current);
       return await work(current);
     }
