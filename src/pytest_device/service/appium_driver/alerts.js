@@ -5,7 +5,7 @@ import * as dialogs from './dialogs.js';
 import { press } from './gestures.js';
 import { Keyboard } from './keyboard.js';
 
-const FIELD = 'find the field of the alert, an android.widget.EditText, and send it the keys';
+const TYPE_INSTEAD = 'find the field of the alert, an android.widget.EditText, and send it the keys';
 
 export const commands = {
   async postAcceptAlert() {
@@ -22,23 +22,30 @@ export const commands = {
 
   /** Type into the field of an alert. UiAutomator2 has no such command. */
   async setAlertText(text) {
-    if (this.platform === 'Android') throw new errors.NotYetImplementedError(`Method has not yet been implemented. Note: ${FIELD}`);
-    await (await openAlert(this)).type(String(text));
+    if (this.platform === 'Android') {
+      throw new errors.NotYetImplementedError(`Method has not yet been implemented. Note: ${TYPE_INSTEAD}`);
+    }
+
+    const alert = await openAlert(this);
+    await alert.type(String(text));
   },
 };
 
-/** The behavior for an unexpected alert. */
+/** Return the behavior for an unexpected alert, in WebDriver's words: accept, dismiss or ignore, with or without notify. */
 export function behavior(opts) {
   if (opts.autoAcceptAlerts) return 'accept';
   if (opts.autoDismissAlerts) return 'dismiss';
+
   return opts.unhandledPromptBehavior ?? 'ignore';
 }
 
 /** Close a dialog that just opened, if the capabilities require it; else the next command has it drawn. */
 export function onDialog(driver, page) {
-  const [action, , notify] = behavior(driver.opts).split(' ');
+  const [action, ...more] = behavior(driver.opts).split(' ');
   if (action === 'ignore') return;
-  page.closeDialog(action === 'accept', { isReported: Boolean(notify) }).catch((error) => driver.log.warn(error.message));
+
+  const isReported = more.includes('notify');
+  page.closeDialog(action === 'accept', { isReported }).catch((error) => driver.log.warn(error.message));
 }
 
 /** Return whether an error is of a kind; chromedriver's errors have other classes. */
@@ -54,9 +61,11 @@ export async function labelsOf(driver) {
 /** Press the alert button with a label, or else the usual one: `accept` or `dismiss`. */
 export async function pressLabelled(driver, usual, label) {
   if (!label) return await pressUsual(driver, usual);
+
   const alert = await openAlert(driver);
   const index = alert.buttons.findIndex((button) => button.label === label);
   if (index < 0) throw missing(driver, alert, `no button '${label}'`);
+
   return await alert.press(index);
 }
 
@@ -64,13 +73,16 @@ async function pressUsual(driver, action) {
   const alert = await openAlert(driver);
   const index = USUAL[alert.kind](alert.buttons, action === 'accept');
   if (!alert.buttons[index]) throw missing(driver, alert, `no button to ${action} it`);
+
   await alert.press(index);
 }
 
-function missing({ platform }, { buttons }, what) {
-  const there = buttons.map(({ label }) => `'${label}'`).join(', ') || 'none';
-  const phone = platform === 'iOS' ? 'Failed to find the button' : 'The expected button cannot be detected on the alert';
-  return new errors.InvalidElementStateError(`${phone}. Note: the alert has ${what}: its buttons are ${there}`);
+/** Return the error of the platform's driver for a button that the alert does not have. */
+function missing({ platform }, { buttons }, problem) {
+  const labels = buttons.map(({ label }) => `'${label}'`).join(', ') || 'none';
+  const error = platform === 'iOS' ? 'Failed to find the button' : 'The expected button cannot be detected on the alert';
+
+  return new errors.InvalidElementStateError(`${error}. Note: the alert has ${problem}: its buttons are ${labels}`);
 }
 
 /** Which button the drivers of phones press, by the kind of an alert: its index. */
@@ -99,9 +111,15 @@ async function openAlert(driver) {
   const { view } = driver.overlay;
   const page = view ? view.page : driver.browser.stopper();
   if (page?.dialog && view?.kind !== 'permission') return browserAlert(page);
+
   const alert = await driver.askScreen('alert');
   if (!alert) throw new errors.NoAlertOpenError();
-  return { ...alert, press: (index) => pressAt(driver, index), type: (text) => typeInto(driver, alert, text) };
+
+  return {
+    ...alert,
+    press: (index) => pressAt(driver, index),
+    type: (text) => typeInto(driver, alert, text),
+  };
 }
 
 /** A dialog of the browser is closed by itself. An alert that only informs has one button: it is also dismissed by it. */
@@ -109,6 +127,7 @@ function browserAlert(page) {
   const { dialog } = page;
   const labels = dialogs.labelsOf(dialog);
   const parts = Object.keys(labels);
+
   return {
     kind: parts.length > 1 ? 'browser' : 'alert',
     text: dialog.message,
@@ -127,6 +146,7 @@ async function pressAt(driver, index) {
 
 async function typeInto(driver, { fields }, text) {
   if (fields !== 1) throw noField(fields);
+
   await driver.askScreen('alertField');
   await driver.onPage((page) => page.input(new Keyboard().typed(text)));
 }

@@ -19,13 +19,15 @@ export const commands = {
   /** Return the contexts with their pages, as the driver of the platform describes them. */
   async describeContexts() {
     const { width, height } = await this.askPage('screen');
-    const page = { title: await this.title(), url: await this.getUrl(), id: (await this.page()).target, x: 0, y: 0, width, height };
+    const { target } = await this.page();
+    const page = { title: await this.title(), url: await this.getUrl(), id: target, x: 0, y: 0, width, height };
     const frames = (await framesOf(this)).map((frame) => [frameName(this, frame), frame]);
     const views = [[webView(this), page], ...frames];
     if (this.platform === 'iOS') {
       const bundleId = this.application;
       return [{ id: NATIVE }, ...views.map(([id, { title, url }]) => ({ id, title, url, bundleId }))];
     }
+
     const info = { Browser: 'Chrome', 'Android-Package': this.application };
     return views.map(([id, view]) => ({ proc: `@${id}`, webview: id, webviewName: id, info, pages: [pageOf(view)] }));
   },
@@ -69,14 +71,24 @@ async function framesOf(driver) {
 async function enterFrame(driver, number) {
   await driver.toBrowser('/frame', 'POST', { id: null });
   if (number === 0) return;
+
   const frames = await driver.toBrowser('/elements', 'POST', { using: 'css selector', value: 'iframe' });
   await driver.toBrowser('/frame', 'POST', { id: frames[number - 1] });
 }
 
 /** Describe a page as the WebView of a phone does: clients look at its description for what is on the screen. */
 function pageOf({ title, url, id, x, y, width, height }) {
-  const place = { screenX: Math.round(x), screenY: Math.round(y), width: Math.round(width), height: Math.round(height) };
-  const description = JSON.stringify({ attached: true, empty: false, never_attached: false, visible: true, ...place });
+  const description = JSON.stringify({
+    attached: true,
+    empty: false,
+    never_attached: false,
+    visible: true,
+    screenX: Math.round(x),
+    screenY: Math.round(y),
+    width: Math.round(width),
+    height: Math.round(height),
+  });
+
   return { title, url, type: 'page', description, ...(id ? { id } : {}) };
 }
 

@@ -1,6 +1,8 @@
 // Runs in the page, after page-press.js. The alert on the screen, as the drivers of phones look for one: alert commands
 // also apply to alerts that the app draws itself.
 
+/** The IDs by which UiAutomator2 knows the parts of an alert. */
+const FULL_ID = /.+:id\/.+/;
 const REGULAR = /.+:id\/(alertTitle|alert_title|custom)$/;
 const PERMISSION = /.+:id\/permission_message$/;
 const REGULAR_BUTTON = /^android:id\/button\d+$/;
@@ -10,21 +12,29 @@ const TEXTS = ['StaticText', 'TextView'].map((name) => IOS_PREFIX + name);
 
 /** Return the alert on the screen as { kind, text, buttons, fields } with nodes, null without one. */
 function alertOf(target) {
-  const root = treeOf(target);
-  return target.platform === 'Android' ? androidAlert(descendants(root)) : iosAlert(descendants(root));
+  const nodes = descendants(treeOf(target));
+
+  return target.platform === 'Android' ? androidAlert(nodes) : iosAlert(nodes);
 }
 
 /** UiAutomator2 knows an alert by the ID of its title or its question. */
 function androidAlert(nodes) {
   const idOf = ({ attributes }) => attributes['resource-id'] ?? '';
   const isRegular = nodes.some((node) => REGULAR.test(idOf(node)));
-  if (!isRegular && !nodes.some((node) => PERMISSION.test(idOf(node)))) return null;
-  const button = isRegular ? REGULAR_BUTTON : PERMISSION_BUTTON;
-  const texts = nodes.filter((node) => /.+:id\/.+/.test(idOf(node)) && !button.test(idOf(node)));
+  const isPermission = nodes.some((node) => PERMISSION.test(idOf(node)));
+  if (!isRegular && !isPermission) return null;
+
+  const pattern = isRegular ? REGULAR_BUTTON : PERMISSION_BUTTON;
+  const buttons = nodes.filter((node) => pattern.test(idOf(node)));
+  const texts = nodes
+    .filter((node) => FULL_ID.test(idOf(node)) && !buttons.includes(node))
+    .map(({ attributes }) => attributes.text)
+    .filter((text) => text.trim());
+
   return {
     kind: isRegular ? 'regular' : 'permission',
-    text: texts.map(({ attributes }) => attributes.text).filter((text) => text.trim()).join('\n'),
-    buttons: nodes.filter((node) => button.test(idOf(node))).map((node) => ({ node, id: idOf(node), label: node.attributes.text })),
+    text: texts.join('\n'),
+    buttons: buttons.map((node) => ({ node, id: idOf(node), label: node.attributes.text })),
     fields: [],
   };
 }
@@ -32,11 +42,13 @@ function androidAlert(nodes) {
 /** WebDriverAgent takes an element of the type of an alert, or of a sheet. */
 function iosAlert(nodes) {
   const shown = nodes.filter((node) => node.facts.displayed);
-  const alert = ALERTS.map((type) => shown.findLast((node) => node.type === type)).find(Boolean);
+  const [alert] = ALERTS.map((type) => shown.findLast((node) => node.type === type)).filter(Boolean);
   if (!alert) return null;
+
   const inner = descendants(alert);
   const isButton = ({ type }) => type === `${IOS_PREFIX}Button`;
   const texts = inner.filter((node) => TEXTS.includes(node.type) && !isButton(node.parent));
+
   return {
     kind: alert.type === ALERTS[0] ? 'alert' : 'sheet',
     text: texts.map(({ attributes }) => attributes.label || attributes.value || '').join('\n'),

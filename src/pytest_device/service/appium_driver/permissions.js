@@ -49,7 +49,9 @@ export function onQuestion(driver, page, { name, end }) {
 /** Return whether the button allows that a driver presses by itself: XCUITest takes the last one to accept. */
 function usual(platform, buttons, isAccepted) {
   if (platform === 'Android') return isAccepted;
-  return buttons.at(isAccepted ? -1 : 0)[2];
+
+  const [, , isAllowed] = buttons.at(isAccepted ? -1 : 0);
+  return isAllowed;
 }
 
 async function nameOf(driver, page) {
@@ -59,12 +61,14 @@ async function nameOf(driver, page) {
 
 function html(platform, question, buttons) {
   const made = buttons.map(([id, label, isAllowed]) => {
-    return `<button ${id && `id="${IDS}/${id}"`} data-answer="${isAllowed}">${label}</button>`;
+    const attribute = id ? `id="${IDS}/${id}"` : '';
+    return `<button ${attribute} data-answer="${isAllowed}">${label}</button>`;
   });
   if (platform === 'iOS') {
     return `<div class="panel" role="alertdialog" aria-label="${question}">
       <div class="title">${question}</div><div class="buttons column">${made.join('')}</div></div>`;
   }
+
   return `<div class="panel" id="${IDS}/grant_dialog" data-class="android.widget.LinearLayout">
     <div class="title" id="${IDS}/permission_message">${question}</div>
     <div class="buttons column" data-class="android.widget.LinearLayout">${made.join('')}</div></div>`;
