@@ -59,8 +59,11 @@ export class Browser {
 
   /** Read the order of the pages again: a page that is being closed is not on the screen any more. */
   async sync() {
-    const order = (await listed(`${this.#root}/json/list`)).map(({ id }) => id).toReversed();
+    const targets = await listed(`${this.#root}/json/list`); // the one in front first
+    const order = targets.map(({ id }) => id).toReversed();
     await this.send('Target.getTargets'); // the events before the answer have arrived, too
+
+    // One that has opened since then is in front of all others.
     const rank = (target) => (order.includes(target) ? order.indexOf(target) : order.length);
     this.#targets.sort((target, other) => rank(target) - rank(other));
   }
@@ -91,6 +94,7 @@ export class Browser {
     this.#hidden.add(context.browserContextId);
     const { targetId } = await this.send('Target.createTarget', { url: 'about:blank', ...context });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
+
     return new HiddenPage(this.#client, sessionId, () => this.send('Target.disposeBrowserContext', context));
   }
 
@@ -103,6 +107,7 @@ export class Browser {
     const stoppers = [...this.#withDialog];
     const own = stoppers.find((page) => page.target === target);
     if (own) return own;
+
     const context = this.#contexts.get(target);
     return stoppers.find((page) => this.#contexts.get(page.target) === context) ?? null;
   }
@@ -118,7 +123,9 @@ export class Browser {
       this.#client.send('Runtime.runIfWaitingForDebugger', {}, sessionId).catch(() => {}); // it was closed early
       return;
     }
-    this.#pages.set(targetId, Promise.resolve(new Page(this.#client, targetId, sessionId, this.#pageOptions())));
+
+    const page = new Page(this.#client, targetId, sessionId, this.#pageOptions());
+    this.#pages.set(targetId, Promise.resolve(page));
   }
 
   #pageOptions() {
@@ -175,9 +182,10 @@ class HiddenPage {
 
   /** Return the value of an expression, or of its promise. Throws if it fails. */
   async evaluate(expression) {
-    const how = { expression, awaitPromise: true, returnByValue: true };
-    const { result, exceptionDetails } = await this.#client.send('Runtime.evaluate', how, this.#session);
+    const options = { expression, awaitPromise: true, returnByValue: true };
+    const { result, exceptionDetails } = await this.#client.send('Runtime.evaluate', options, this.#session);
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+
     return result.value;
   }
 }
@@ -185,5 +193,6 @@ class HiddenPage {
 async function listed(url) {
   const reply = await fetch(url);
   if (!reply.ok) throw new errors.UnknownError(`the browser refused the driver: HTTP ${reply.status}`);
+
   return await reply.json();
 }

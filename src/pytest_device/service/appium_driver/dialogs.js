@@ -51,9 +51,11 @@ export class Overlay {
 export async function draw(driver) {
   await driver.overlay.drawing;
   if (!driver.browser.stopper()) return;
+
   after(driver, async () => {
     const page = driver.browser.stopper();
     if (!page) return; // it was answered meanwhile, or another driver has drawn it
+
     const { dialog } = page;
     const answer = async ({ answer: part, text }) => {
       if (text !== undefined) dialog.text = text;
@@ -88,8 +90,8 @@ export async function unlessDialog(answer) {
 /** Draw the options of a selection list; `choose` sets one by its index. Throws if they cannot be shown. */
 export async function offer(driver, page, options, choose) {
   const answer = async ({ answer: index, turned }) => {
-    if (index === 'dismiss') return erase(driver, { kind: 'list' });
-    await unlessDialog(choose(turned ?? Number(index)));
+    if (index !== 'dismiss') await unlessDialog(choose(turned ?? Number(index)));
+    // A wheel that was turned stays until it is left.
     if (turned === undefined) erase(driver, { kind: 'list' });
   };
   const html = driver.platform === 'iOS' ? wheelHtml(options) : listHtml(options);
@@ -107,12 +109,15 @@ export function queue(driver, question) {
   next(driver);
 }
 
+/** Show the next question, if nothing else is shown. */
 function next({ overlay }) {
   const [waiting] = overlay.questions;
   if (!waiting) return;
+
   after(waiting.driver, async () => {
     const [question] = overlay.questions;
     if (!question || overlay.view || question.page.dialog) return; // until the view is erased, or the dialog closed
+
     overlay.questions.shift();
     try {
       await put(question);
@@ -132,6 +137,7 @@ async function put(question) {
     end();
     return;
   }
+
   const answer = async ({ answer: pressed }) => {
     try {
       await question.answer(pressed);
@@ -157,6 +163,7 @@ export function erase(driver, { kind = null, page = null } = {}) {
     if (!view) return;
     if (kind !== null && view.kind !== kind) return;
     if (page !== null && view.page !== page) return;
+
     overlay.view = null;
     view.end(); // not awaited: a dialog may stop the page
     await driver.device.removeOverlay();
@@ -175,13 +182,14 @@ export function forget(driver, page) {
 /** Remove what a driver shows at its end; refuse what it would ask. */
 export async function leave(driver) {
   const { overlay } = driver;
-  const left = overlay.questions.filter((question) => question.driver === driver);
+  const own = overlay.questions.filter((question) => question.driver === driver);
   overlay.questions = overlay.questions.filter((question) => question.driver !== driver);
-  for (const question of left) await refuse(question);
+  for (const question of own) await refuse(question);
 
   await overlay.drawing;
   const { view } = overlay;
   if (view?.driver !== driver) return;
+
   if (view.kind === 'permission') await view.answer({ answer: 'false' });
   erase(driver);
   await overlay.drawing;
@@ -190,6 +198,7 @@ export async function leave(driver) {
 /** Return whether finds see the app behind the views: WebDriverAgent does, unless a setting has it look at system alerts. */
 export function isPassed({ overlay: { view }, platform, settings }) {
   if (platform !== 'iOS' || view?.kind !== 'permission') return false;
+
   return String(settings.getSettings().respectSystemAlerts) !== 'true';
 }
 
@@ -199,8 +208,10 @@ export async function dismiss({ overlay }) {
   const { view } = overlay;
   if (!view) return false;
   if (view.kind === 'permission') return true; // Android's cannot be left without an answer
+
   await view.answer({ answer: 'dismiss' });
   await overlay.drawing;
+
   return true;
 }
 
@@ -221,11 +232,19 @@ export function check(view, element) {
 function after({ overlay, log }, work) {
   const done = overlay.drawing.then(work);
   overlay.drawing = done.catch((error) => log.warn(`a dialog is not shown: ${error.message}`));
+
   return done;
 }
 
+/**
+ * Show a view over the app, instead of the one before.
+ *
+ * Its `kind` is dialog, list or permission, `page` the one that it belongs to, `owner` the package that its views have;
+ * `answer` takes what is pressed, and `end` is called when the view is removed.
+ */
 async function show(driver, { kind, page, owner = '', answer, end = () => {} }, body) {
   const { overlay } = driver;
+  // The view before covers the page: its picture of the app is kept.
   const still = overlay.view ? overlay.view.still : await page.still();
   overlay.view = null;
   try {
@@ -242,6 +261,7 @@ async function fill(driver, still, owner, body) {
   await driver.device.openOverlay();
   const shown = await driver.browser.front();
   await shown.sendToDocument('Runtime.addBinding', { name: BINDING });
+
   const picture = still ? `background: url(data:image/jpeg;base64,${still}) 0 0 / 100% 100%` : '';
   const html = `<!doctype html><html data-dialog="${owner}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
     <style>${STYLE}</style><body style="${picture}"><div class="scrim">${body}</div>`;
@@ -251,6 +271,7 @@ async function fill(driver, still, owner, body) {
 
 async function originOf(page) {
   const { url } = await page.address();
+
   return URL.canParse(url) ? new URL(url).origin : url;
 }
 
