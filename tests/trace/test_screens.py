@@ -7,6 +7,7 @@ import pytest
 
 from pytest_device.redact import MASK
 from pytest_device.trace.locators import Locators, tap_point
+from pytest_device.trace.nearest import nearest
 from pytest_device.trace.screen import Bounds, Dialect, Element, Screen
 from pytest_device.trace.screen_parsers import (
     MAX_ELEMENTS,
@@ -123,6 +124,17 @@ def test_a_resource_id_without_a_package_is_no_id_because_appium_would_add_one()
     assert list(map(str, made)) == [
         "-android uiautomator 'new UiSelector().resourceId(\"sign-in\")'"
     ]
+
+
+def test_a_string_of_uiautomator_escapes_only_quotes() -> None:
+    screen = from_page_source(
+        r"""<hierarchy><android.widget.Button text='C:\new "a"&#10;b'/></hierarchy>"""
+    )
+
+    made = Locators(screen).of(screen.elements[0])[0]
+
+    assert made.value == 'new UiSelector().text("C:\\new \\"a\\"\nb")'
+    assert nearest(made, screen)[0].score == 1
 
 
 def test_an_id_of_a_web_page_may_have_quotes() -> None:

@@ -90,11 +90,11 @@ def _android(element: Element) -> Iterator[Locator]:
         yield Locator("id", element.id)
     elif element.id:
         # Such as React Native's testID: Appium would complete it by a package.
-        quoted = _in_double_quotes(element.id)
+        quoted = _for_uiautomator(element.id)
         yield Locator(_UIAUTOMATOR, f"new UiSelector().resourceId({quoted})")
 
     if element.text and not element.is_password:
-        quoted = _in_double_quotes(element.text)
+        quoted = _for_uiautomator(element.text)
         yield Locator(_UIAUTOMATOR, f"new UiSelector().text({quoted})")
         yield _xpath(element.type, "text", element.text)
 
@@ -172,8 +172,17 @@ def _xpath(type_name: str, attribute: str, value: str) -> Locator:
 
 
 def _in_double_quotes(text: str) -> str:
-    """Return a text as a string of Java, NSPredicate, CSS and agent-device: all escape quotes by a backslash."""
+    """Return a text as a string of NSPredicate, CSS and agent-device: all escape quotes by a backslash."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def _for_uiautomator(text: str) -> str:
+    r"""Return a text as a string of UiAutomator2, which unescapes quotes only.
+
+    A line break or a backslash stays as it is: ``\n`` would be two characters.
+    """
+    escaped = text.replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _xpath_text(text: str) -> str:

@@ -180,7 +180,7 @@ def _uiautomator(value: str) -> Sought:
     return _sought(
         (
             _uiautomator_attribute(method),
-            _unquoted(text),
+            text[1:-1].replace('\\"', '"'),  # the server unescapes nothing else
             _uiautomator_comparison(method),
         )
         for method, text in _UIAUTOMATOR_TERMS.findall(selector)

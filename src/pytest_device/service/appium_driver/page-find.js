@@ -260,9 +260,9 @@ async function findByScrolling({ scroll }, target, element) {
 /** The attributes that a look-up may have meant, and a locator for each. */
 const MEANT = {
   Android: {
-    'resource-id': (value) => `new UiSelector().resourceId(${JSON.stringify(value)})`,
+    'resource-id': (value) => `new UiSelector().resourceId(${forUiAutomator(value)})`,
     'content-desc': (value) => `accessibility id ${JSON.stringify(value)}`,
-    text: (value) => `new UiSelector().text(${JSON.stringify(value)})`,
+    text: (value) => `new UiSelector().text(${forUiAutomator(value)})`,
   },
   iOS: {
     name: (value) => `accessibility id ${JSON.stringify(value)}`,
@@ -270,6 +270,11 @@ const MEANT = {
     value: (value) => `the predicate value == ${JSON.stringify(value)}`,
   },
 };
+
+/** Return a text as a string of UiAutomator2, which unescapes quotes only: other characters stay as they are. */
+function forUiAutomator(text) {
+  return `"${text.replaceAll('"', '\\"')}"`;
+}
 
 /** Return a locator that finds what a failed look-up probably meant, or null. */
 function hintFor({ words, selector, isClass }, target) {
