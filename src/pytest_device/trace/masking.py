@@ -187,6 +187,10 @@ class Masker:
         changed: dict[str, Any] = {}
         for name in _fields_of(cast("Hashable", type(value))):
             before = getattr(value, name)
+            # Most fields of most values: numbers, and what is empty.
+            if not before or type(before) in _ATOMS:
+                continue
+
             masked = self._masked(before)
             if masked is not before and masked != before:
                 changed[name] = masked
