@@ -247,7 +247,7 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
             possible = (
                 variants(platforms, identifiers) if is_matrix(identifiers) else ()
             )
-            arguments.update(_one_platform(item, name, arguments, settings))
+            arguments.update(_one_platform(item, name, platforms))
             _choose_identifier(item, name, arguments, possible)
         except ConfigError as error:
             problems += error.problems
@@ -261,10 +261,9 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
 
 
 def _one_platform(
-    item: pytest.Item, name: str, arguments: Arguments, settings: "Settings"
+    item: pytest.Item, name: str, platforms: Sequence[str]
 ) -> dict[str, str]:
     """Return the platform argument of a device, that of the test's variant if there are several. Raises ConfigError."""
-    platforms = platforms_of(arguments, settings)
     chosen = parameters_of(item).get(PLATFORM_ARGUMENT)
     if len(platforms) == 1 and name == SINGLE and chosen not in {None, platforms[0]}:
         raise ConfigError(

@@ -148,7 +148,7 @@ class SessionRequest(BaseModel, frozen=True):
         pytest_device.ConfigError: max_duration_minutes=200 must be a whole number of minutes from 0 to 115, or 'account'
         """
         arguments = _without_omitted(in_minutes(arguments))
-        problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
+        problems = list(_unknown_arguments(arguments))
 
         own = {
             name: value for name, value in arguments.items() if name in cls.model_fields
@@ -156,14 +156,15 @@ class SessionRequest(BaseModel, frozen=True):
         try:
             request = cls.model_validate(own)
         except ValidationError as error:
+            # pydantic checks them only if each argument is valid.
+            problems += _broken_combinations(own)
             at_fault = dict.fromkeys(
                 to_snake(str(detail["loc"][0]))
                 for detail in error.errors()
                 if detail["loc"]
             )
-            raise ConfigError(
-                *problems, *(_broken_rule(name, own) for name in at_fault)
-            ) from None
+            problems += (_broken_rule(name, own) for name in at_fault)
+            raise ConfigError(*problems) from None
 
         if problems:
             raise ConfigError(*problems)
