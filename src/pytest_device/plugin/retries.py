@@ -17,8 +17,7 @@ from pytest_device.plugin.output.terminal import CAUSE, VERDICT, first_line
 from pytest_device.plugin.provider.devices import sessions_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import RETRIES, definitions_of, requirements_of
-from pytest_device.sessions.breaker import AttemptId, Cause, key_of
-from pytest_device.sessions.run_breaker import RETRY
+from pytest_device.sessions.breaker import RETRY, AttemptId, Cause, key_of
 from pytest_device.trace.stack import is_installed
 from pytest_device.verdict import Verdict
 

@@ -4,7 +4,8 @@
       ^                                                                                |
       +------------------------------------ ready -------------------------------------+
 
-One breaker serves a whole run: each process asks, through its ``Permits``, before it creates a session.
+One breaker serves a whole run: each process asks, through its ``Permits``, before it creates a session. It also knows
+what the whole run may use: retries and device minutes.
 
 While a gateway fails in front of the service, all create calls fail alike and cost nothing but time. The circuit of
 the key ``CREATE`` therefore pauses before it opens.
@@ -27,16 +28,21 @@ from pytest_device.errors import (
     StatusError,
     UnauthorizedError,
 )
+from pytest_device.options import Options
 from pytest_device.spec import POLL_INTERVAL_SECONDS
 from pytest_device.verdict import Verdict
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from pytest_device.sessions.budget import Budget
+
 EVERY: Final = ""
 """Key of failures that affect all attempts, such as a rejected token."""
 CREATE: Final = "create"
 """Key of create calls that fail in front of the service, whatever they request."""
+RETRY: Final = "retry"
+"""Key that asks for one more run of a test whose device failed."""
 SLOTS: Final = "slots"
 """Key of the wait for an unresponsive slot store: one timed-out wait opens its circuit."""
 ASK_AGAIN_SECONDS: Final = 0.2
@@ -308,6 +314,54 @@ class LocalBreaker:
         return self._circuits.setdefault(
             key, _Circuit(1 if key == SLOTS else self._limit)
         )
+
+
+class RunBreaker(LocalBreaker):
+    """Decides for all processes of a run, in the process that has the terminal; also limits what the whole run may use.
+
+    ``retry_quota`` is the number of retries that the run has, ``budget`` its device minutes, None without a limit.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        clock: Callable[[], float],
+        *,
+        interval_seconds: float,
+        retry_quota: int,
+        budget: "Budget | None",
+    ) -> None:
+        super().__init__(limit, clock, interval_seconds=interval_seconds)
+        self._quota = retry_quota
+        self._retries_left = retry_quota
+        self._budget = budget
+        self._quota_lock = threading.Lock()
+
+    def ask(self, key: str, attempt: AttemptId) -> Answer:
+        """Return whether to make an attempt, which the run's limits may forbid."""
+        if key == RETRY:
+            return self._take_retry()
+        if key == CREATE and self._budget and (text := self._budget.refusal()):
+            return Cause(Verdict.BUDGET, text)
+        return super().ask(key, attempt)
+
+    def ready(self, key: str, attempt: AttemptId) -> None:
+        """Record a successful attempt; that of a create call uses the budget from now on."""
+        if key == CREATE and self._budget:
+            self._budget.begin()
+        super().ready(key, attempt)
+
+    def _take_retry(self) -> Answer:
+        with self._quota_lock:
+            if self._retries_left == 0:
+                return Cause(
+                    Verdict.INFRASTRUCTURE,
+                    f"the run's {self._quota} retries are used up ({Options.retry_quota.flag})",
+                )
+
+            self._retries_left -= 1
+
+        return Turn.GO
 
 
 class AllowAll:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pytest_device.report.receipt import Line, Receipt
     from pytest_device.report.run_report import RunReport
     from pytest_device.scheduling.history import History
+    from pytest_device.sessions.breaker import RunBreaker
     from pytest_device.sessions.budget import Budget
     from pytest_device.sessions.events import Event
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.reporter import Net
-    from pytest_device.sessions.run_breaker import RunBreaker
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -219,7 +219,7 @@ class Terminal:
 
     def new_breaker(self) -> "RunBreaker":
         """Return the breaker of this run."""
-        from pytest_device.sessions.run_breaker import RunBreaker
+        from pytest_device.sessions.breaker import RunBreaker
 
         settings = settings_of(self._config)
 

@@ -28,7 +28,7 @@ from pytest_device.plugin.xdist.messages import Interrupt, Over
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.backend import Housekeeping
     from pytest_device.plugin.xdist.advice import RemainingNeeds
-    from pytest_device.sessions.run_breaker import RunBreaker
+    from pytest_device.sessions.breaker import RunBreaker
     from pytest_device.settings import Settings
     from pytest_device.sharing import ServiceHost
 
