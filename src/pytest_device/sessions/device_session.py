@@ -1,8 +1,7 @@
 """One session from its request to its end: its attempts to start, its use, its stop."""
 
 import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final, NamedTuple
@@ -392,10 +391,26 @@ class DeviceSession:
     def stop(self) -> None:
         """Stop the session, if it was created; raises StopFailedError if it may still be running.
 
-        Events are deferred until ``deliver``.
+        Events are deferred until ``deliver``. It ends in any case: only then is its slot free.
         """
-        with self._ending():
-            self._stop()
+        try:
+            with self._config.relay.deferring(self.deferred):
+                is_wasted = (
+                    self.assignment.is_unused
+                    and self.is_created
+                    and self._has_timed_out is None
+                )
+                if is_wasted and not (self.is_over or self.assignment.error):
+                    self._config.relay.event(events.Unused(self.ref()))
+
+                if self._start_error and self.state is State.STARTING:
+                    self._config.relay.event(
+                        events.StartFailed(self.ref(), str(self._start_error))
+                    )
+
+                self._stop()
+        finally:
+            self._end()
 
     def _stop(self) -> None:
         if not self.is_created or self._ends_as is not State.ENDED:
@@ -454,28 +469,6 @@ class DeviceSession:
             own_seconds = min(by_service, own_seconds)
 
         return replace(event, max_running_seconds=own_seconds)
-
-    @contextmanager
-    def _ending(self) -> Generator[None]:
-        """Defer events, and end the session in any case: only then is its slot free."""
-        try:
-            with self._config.relay.deferring(self.deferred):
-                is_wasted = (
-                    self.assignment.is_unused
-                    and self.is_created
-                    and self._has_timed_out is None
-                )
-                if is_wasted and not (self.is_over or self.assignment.error):
-                    self._config.relay.event(events.Unused(self.ref()))
-
-                if self._start_error and self.state is State.STARTING:
-                    self._config.relay.event(
-                        events.StartFailed(self.ref(), str(self._start_error))
-                    )
-
-                yield
-        finally:
-            self._end()
 
     def _end(self) -> None:
         try:
