@@ -132,10 +132,10 @@ class Devices:
         """The test that is being torn down, and the next one."""
         self._early_error: DeviceError | None = None
         """Why a session could not be stopped in the middle of a teardown."""
-        self.held_drivers = HeldDrivers(self._keep, lambda: self._pool)
         self.permits = _permits(settings, redactor, breaker)
         self.warm = _warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
+        self.held_drivers = HeldDrivers(self._pool, self._keep)
 
     def policy(self) -> WaitPolicy:
         """Return the default policy for waiting for a session."""
@@ -745,13 +745,11 @@ class _HeldDriver:
 class HeldDrivers:
     """All resources that wider-scoped fixtures hold in this process now."""
 
-    def __init__(
-        self, keep: Callable[[Sessions], None], pool: Callable[[], Pool]
-    ) -> None:
-        """Create none yet; ``pool`` returns the pool of this process: a forked child has its own."""
+    def __init__(self, pool: Pool, keep: Callable[[Sessions], None]) -> None:
+        """Create none yet; ``keep`` leaves the sessions of a failed test running."""
         self.held: list[_HeldDriver] = []
-        self._keep = keep
         self._pool = pool
+        self._keep = keep
 
     def of(self, session: DeviceSession) -> _HeldDriver | None:
         """Return what holds a session, None if nothing does."""
@@ -784,7 +782,7 @@ class HeldDrivers:
             yield
         finally:
             self.held.remove(driver)
-            self._pool().give_back(driver.sessions.values())
+            self._pool.give_back(driver.sessions.values())
 
             if driver.is_kept:
                 self._keep(driver.sessions)
@@ -833,7 +831,7 @@ class HeldDrivers:
         return False
 
     def _give(self, driver: _HeldDriver, item: pytest.Item) -> None:
-        self._pool().hand_over(driver.sessions.values(), item)
+        self._pool.hand_over(driver.sessions.values(), item)
         for session in driver.sessions.values():
             note_session(item, session.ref())
 
