@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pytest_device.spec import SessionType as SessionType
     from pytest_device.spec import Share as Share
     from pytest_device.spec import Status as Status
-    from pytest_device.trace.steps import device_step as device_step
+    from pytest_device.trace.recorder import device_step as device_step
 
 _NAMES_OF: Final = {
     "controllers.agent_device": "AgentDevice",
@@ -83,7 +83,7 @@ _NAMES_OF: Final = {
     "sessions.remote_config": "AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig WebPreviewConfig",
     "sessions.request": "DeviceArguments DeviceLease SessionRequest",
     "spec": "Platform SessionType Share Status",
-    "trace.steps": "device_step",
+    "trace.recorder": "device_step",
 }
 _MODULE_OF: Final = {
     name: module for module, names in _NAMES_OF.items() for name in names.split()

@@ -31,10 +31,9 @@ from pytest_device.trace.playwright import (
     archive,
     left_over,
 )
-from pytest_device.trace.recorder import Recorder, failure_of
+from pytest_device.trace.recorder import CURRENT, Recorder, failure_of
 from pytest_device.trace.recording import Recording
 from pytest_device.trace.screen_text import screen_text
-from pytest_device.trace.steps import CURRENT
 from pytest_device.trace.values import Action, Attachment, Failure, Frame, Value
 
 if TYPE_CHECKING:
