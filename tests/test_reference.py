@@ -15,8 +15,7 @@ from pytest_device.controllers.snapshot import Rect
 from pytest_device.figures import shortened
 from pytest_device.platforms.addresses import canonical
 from pytest_device.plugin.durations import junit_name
-from pytest_device.plugin.markers import arguments_by_name
-from pytest_device.plugin.matrix import variants
+from pytest_device.plugin.markers import arguments_by_name, variants
 from pytest_device.plugin.shard import weighed
 from pytest_device.redact import is_secret_name
 from pytest_device.report.bill import cost_of

@@ -13,18 +13,21 @@ from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
+    IDENTIFIER,
     NODES,
     PLATFORM_ARGUMENT,
     SINGLE,
     SessionNaming,
+    Variant,
     arguments_by_name,
     devices_of,
+    is_matrix,
     marks_of,
     platforms_of,
     requirement_of,
     variant_of,
+    variants,
 )
-from pytest_device.plugin.matrix import IDENTIFIER, Variant, is_matrix, variants
 from pytest_device.plugin.options import (
     misspelled,
     settings_of,
