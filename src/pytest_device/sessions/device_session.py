@@ -226,8 +226,10 @@ class DeviceSession:
         self._count_from: float | None = None
         self._attempt = _Attempt(requirement, policy, config)
         self._key = key_of(requirement.request, requirement.attach or None)
-        self._start = config.permits.new(self._key)
-        self._call = config.permits.new(CREATE)
+        self._start_permit = config.permits.new(self._key)
+        """Refused once equal sessions have failed to start."""
+        self._create_permit = config.permits.new(CREATE)
+        """Refused while create calls fail in front of the service, whatever they request."""
 
     @property
     def session(self) -> Session:
@@ -290,9 +292,9 @@ class DeviceSession:
         self._has_timed_out = is_timed_out or bool(had_timed_out)
         if is_timed_out:
             self.count_from()
-            self._start = self._config.permits.new(self._key)  # the next wait
+            self._start_permit = self._config.permits.new(self._key)  # the next wait
 
-        return not (is_timed_out and self._start.is_refused)
+        return not (is_timed_out and self._start_permit.is_refused)
 
     def advance(self) -> None:
         """Take one step: create it or poll it once; ``due`` is the time of the next step.
@@ -300,18 +302,19 @@ class DeviceSession:
         Raises the error that makes it give up: a ServiceError, SessionError, LeaseTimeoutError or NotAttemptedError.
         """
         if self.state is State.REQUESTED and not self._may_begin():
-            delay = self._attempt.delay_behind_others(self._call.pause)
-            self.due = self._config.clock() + delay
+            self.due = self._config.clock() + self._attempt.delay_behind_others(
+                self._create_permit.pause
+            )
             return
 
         if self._has_timed_out and self.state is State.STARTING:
             # Raises where others have timed out as well since.
-            self._start.may_begin()
-            self._start.release()
+            self._start_permit.may_begin()
+            self._start_permit.release()
 
         try:
             self._step()
-            delay = 0.0 if self.is_ready else self._attempt.next_delay()
+            delay = None if self.is_ready else self._attempt.next_delay()
         except DeviceError as error:
             self._note_failure(error)
             if not (isinstance(error, SessionFailedError) and self._attempts_left):
@@ -319,9 +322,9 @@ class DeviceSession:
             self._retry(error)
             return
 
-        self.due = self._config.clock() + delay
-        if not delay and self.state is State.STARTING:
-            self._start.ready()
+        self.due = self._config.clock() + (delay or 0.0)
+        if delay is None and self.state is State.STARTING:
+            self._start_permit.ready()
             # Last: another thread may read the state.
             self._move(State.READY)
 
@@ -335,24 +338,26 @@ class DeviceSession:
             return True
 
         if self.requirement.attach:
-            return self._start.may_begin()
+            return self._start_permit.may_begin()
         may_begin = False
         try:
-            may_begin = self._call.may_begin() and self._start.may_begin()
+            may_begin = (
+                self._create_permit.may_begin() and self._start_permit.may_begin()
+            )
         finally:
             if not may_begin:
-                self._call.release()
+                self._create_permit.release()
 
         return may_begin
 
     def _note_failure(self, error: DeviceError) -> None:
         """Report a failure to the breaker: in front of the service it affects all requests, else equal ones."""
         if calls := self._attempt.outage_calls(error):
-            self._start.release()
-            self._call.failed(error, calls=calls)
+            self._start_permit.release()
+            self._create_permit.failed(error, calls=calls)
         else:
-            self._call.release()
-            self._start.failed(
+            self._create_permit.release()
+            self._start_permit.failed(
                 error,
                 may_be_final=not self.is_created or isinstance(error, ConfigError),
             )
@@ -363,7 +368,7 @@ class DeviceSession:
                 if state := self._attempt.begin():
                     self._move(state)
                     if state is State.STARTING:
-                        self._call.ready()
+                        self._create_permit.ready()
             case State.STARTING:
                 self._attempt.refresh()
             case _:
@@ -474,8 +479,8 @@ class DeviceSession:
         try:
             if slot := self.assignment.slot:
                 slot.release()
-            self._start.release()
-            self._call.release()
+            self._start_permit.release()
+            self._create_permit.release()
         finally:
             # Last: another thread may read the state.
             self._move(State.UNKNOWN if self._attempt.is_lost else self._ends_as)
@@ -834,8 +839,8 @@ class _Attempt:
         self._is_answered = False
         self._report_state(str(error))
 
-    def next_delay(self) -> float:
-        """Return the seconds until the next step; 0 when the session is ready.
+    def next_delay(self) -> float | None:
+        """Return the seconds until the next step, None when the session is ready.
 
         Raises a SessionError to give up, or a LeaseTimeoutError if it could not be created in time.
         """
@@ -877,8 +882,11 @@ class _Attempt:
         self._config.relay.event(events.Note(NO_CAPABILITIES))
         return session.completed()
 
-    def _controller_delay(self, session: Session) -> float:
-        """Check the controller: a tunnel may come up later than the session, or not at all."""
+    def _controller_delay(self, session: Session) -> float | None:
+        """Check the controller: a tunnel may come up later than the session, or not at all.
+
+        Return the seconds until the next check, None if it responds.
+        """
         if self.ready_at is None or self._checked_since is None:
             self.ready_at = self._last_seen
             self._checked_since = self._config.clock()
@@ -897,7 +905,7 @@ class _Attempt:
                 text = f"ignored unusable fields in the service's sessions: {', '.join(sorted(self._invalid))}"
                 self._config.relay.event(events.Note(text))
 
-            return 0.0
+            return None
 
         if self._config.clock() - self._checked_since >= limit:
             what = f"the session is in progress, but {problem} ({session.page})"

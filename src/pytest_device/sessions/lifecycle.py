@@ -58,7 +58,7 @@ _MAX_DOUBLINGS: Final = 3
 _SPREAD: Final = 0.5
 """Clients that were refused together should not retry together, since most would be refused again."""
 _SOON_SECONDS: Final = 0.001
-"""Delay for what is due now: 0 would mean that the session is ready."""
+"""Minimum delay: a clock's rounding may swallow a shorter one, and the session would ask in a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class CreateBackoff:
         return self._due <= waited_seconds
 
     def delay(self, waited_seconds: float) -> float:
-        """Return the seconds until the next call, never 0."""
+        """Return the seconds until the next call."""
         return max(self._due - waited_seconds, _SOON_SECONDS)
 
 
@@ -341,7 +341,7 @@ class CapacityBackoff:
         return self._due <= waited_seconds < self._policy.timeout_seconds
 
     def delay(self, waited_seconds: float) -> float:
-        """Return the seconds until the retry, never 0; raises LeaseTimeoutError to give up."""
+        """Return the seconds until the retry; raises LeaseTimeoutError to give up."""
         left = self._policy.timeout_seconds - waited_seconds
         if left <= 0:
             raise LeaseTimeoutError(
