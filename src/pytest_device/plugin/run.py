@@ -20,7 +20,6 @@ from pytest_device.errors import (
     StatusError,
 )
 from pytest_device.escape import escaped
-from pytest_device.figures import counted
 from pytest_device.local import log_lines, session_record
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import SessionNaming
@@ -447,18 +446,9 @@ class Connection:
             # Ctrl-C reaches a worker twice: from the terminal, and from the coordinator.
             return backend.close(min(seconds, WORKER_STOP_SECONDS))
 
-        hint = " (Ctrl-C to skip)" if self._settings.reaper else ""
-        if pending := backend.pending():
-            sessions = counted(pending, "session")
-            self._terminal.show(
-                f"waiting up to {seconds:.0f} s for {sessions} to stop{hint}"
-            )
-        elif unanswered := backend.unanswered():
-            calls = counted(unanswered, "create call")
-            late = backend.late_seconds(seconds)
-            self._terminal.show(
-                f"waiting up to {late:.0f} s for the response to {calls}{hint}"
-            )
+        if awaited := backend.awaited(seconds):
+            hint = " (Ctrl-C to skip)" if self._settings.reaper else ""
+            self._terminal.show(f"{awaited}{hint}")
 
         return backend.close(seconds, signals.skips_waits)
 

@@ -22,6 +22,7 @@ from pytest_device.errors import (
     TransportError,
     UnexpectedReplyError,
 )
+from pytest_device.figures import counted
 from pytest_device.options import Options
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import (
@@ -517,12 +518,23 @@ class ReaperClient:
             for pending in list(self._sessions.values())
         )
 
-    def unanswered(self) -> int:
+    def awaited(self, timeout_seconds: float) -> str:
+        """Return what ``close`` would wait for, and for how long, for the user; empty if nothing is left."""
+        if pending := self.pending():
+            return f"waiting up to {timeout_seconds:.0f} s for {counted(pending, 'session')} to stop"
+
+        if unanswered := self._unanswered():
+            seconds = self._late_seconds(timeout_seconds)
+            return f"waiting up to {seconds:.0f} s for the response to {counted(unanswered, 'create call')}"
+
+        return ""
+
+    def _unanswered(self) -> int:
         """Return the number of create calls without a response."""
         return sum(pending.is_unanswered for pending in list(self._sessions.values()))
 
-    def late_seconds(self, timeout_seconds: float) -> float:
-        """Return for how many of ``timeout_seconds`` ``close`` waits for them: no longer than nobody else would."""
+    def _late_seconds(self, timeout_seconds: float) -> float:
+        """Return for how many of ``timeout_seconds`` ``close`` waits for them: briefly if a reaper waits longer."""
         if self._channel.is_detached:
             return min(self._config.late_seconds, timeout_seconds)
         return timeout_seconds
@@ -575,14 +587,14 @@ class ReaperClient:
         self, timeout_seconds: float, is_skipped: Callable[[], bool]
     ) -> None:
         began = time.monotonic()
-        late_until = began + self.late_seconds(timeout_seconds)
+        late_until = began + self._late_seconds(timeout_seconds)
         until = began + timeout_seconds
 
         while (now := time.monotonic()) < until:
             # Without a reaper, nobody else would stop them.
             if is_skipped() and self._channel.is_detached:
                 return
-            if not self.pending() and (now >= late_until or not self.unanswered()):
+            if not self.pending() and (now >= late_until or not self._unanswered()):
                 return
 
             # A signal is handled during the wait, but does not end it.

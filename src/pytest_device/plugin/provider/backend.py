@@ -212,18 +212,10 @@ class LocalBackend(_Backend):
     def on_termination(self) -> None:
         """Do nothing: the service ends with the run."""
 
-    def pending(self) -> int:
-        """Return 0: each session is stopped by its lease."""
-        return 0
-
-    def unanswered(self) -> int:
-        """Return 0: nobody but a test waits for a response."""
-        return 0
-
-    def late_seconds(self, timeout_seconds: float) -> float:
-        """Return 0, for the same reason."""
+    def awaited(self, timeout_seconds: float) -> str:
+        """Return nothing: its sessions end with it."""
         del timeout_seconds
-        return 0.0
+        return ""
 
     def close(
         self, timeout_seconds: float, is_skipped: Callable[[], bool] = never
@@ -331,17 +323,9 @@ class RemoteBackend(_Backend):
         if self._owner.pid == os.getpid():
             self._owner.on_termination()
 
-    def pending(self) -> int:
-        """Return the number of sessions that are still to be stopped."""
-        return self._owner.pending()
-
-    def unanswered(self) -> int:
-        """Return the number of create calls without a response."""
-        return self._owner.unanswered()
-
-    def late_seconds(self, timeout_seconds: float) -> float:
-        """Return for how many of ``timeout_seconds`` ``close`` waits for them."""
-        return self._owner.late_seconds(timeout_seconds)
+    def awaited(self, timeout_seconds: float) -> str:
+        """Return what ``close`` would wait for, and for how long, for the user; empty if nothing is left."""
+        return self._owner.awaited(timeout_seconds)
 
     def close(
         self, timeout_seconds: float, is_skipped: Callable[[], bool] = never
