@@ -124,7 +124,7 @@ class Devices:
         self._cleanup = Cleanup()
         self._pid = os.getpid()
         self._lookahead = lookahead
-        self._requirements = Requirements(settings, names, lookahead.history)
+        self._requirements = Requirements(settings, names, lookahead)
         self.item: pytest.Item | None = None
         """The current or last test."""
         self._plan: Plan | None = None
@@ -187,20 +187,19 @@ class Devices:
 
         plan = self._plan
         if not plan or plan.item is not item or not plan.requirements or defaults != {}:
-            plan = self._requirements.plan(
-                item, self._requirements.for_item(item, defaults), self._lookahead
-            )
+            requirements = self._requirements.for_item(item, defaults)
+            plan = self._requirements.plan(item, requirements)
 
         if check:
             check(item, plan.requirements)
 
         # No test will request the idle sessions of earlier tests again whose defaults were others.
         if defaults:
-            requirements = plan.requirements.values()
+            current = plan.requirements.values()
             self._pool.release(
                 [],
                 lambda requirement: (
-                    not self._requirements.is_outdated(requirement, requirements)
+                    not self._requirements.is_outdated(requirement, current)
                 ),
             )
 
@@ -238,9 +237,7 @@ class Devices:
 
     def look_ahead(self, item: pytest.Item) -> None:
         """Boot devices of later tests during a test; a test with a device does so when it acquires its own."""
-        self._plan = self._requirements.plan(
-            item, requirements_of(item), self._lookahead
-        )
+        self._plan = self._requirements.plan(item, requirements_of(item))
         if not self._plan.requirements:
             self._prefetch(self._plan, self.policy())
 
@@ -402,7 +399,7 @@ class Devices:
 
         def is_needed(requirement: DeviceRequirement) -> bool:
             needed = max(
-                self._needed_at_once(requirement, nextitem),
+                self._requirements.needed_at_once(requirement, nextitem),
                 repeated_requirements.count(requirement),
             )
             if not needed:
@@ -435,7 +432,9 @@ class Devices:
             requirement = session.requirement
             stays_warm = self.warm is not None and self.warm.may_stay(requirement)
             is_left = (
-                stays_warm or is_repeated or self._needed_at_once(requirement, nextitem)
+                stays_warm
+                or is_repeated
+                or self._requirements.needed_at_once(requirement, nextitem)
             )
             if is_left and not self._cleanup.reset(session.session, accesses[name]):
                 self._pool.mark_unusable([session])
@@ -521,14 +520,6 @@ class Devices:
                 f"{item.nodeid} requests a device in a process that a test forked, which can't use the run's "
                 "devices: request it before the fork, or create a session with device_client"
             )
-
-    def _needed_at_once(
-        self, requirement: DeviceRequirement, nextitem: pytest.Item | None
-    ) -> float:
-        """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
-        return self._lookahead.needed_at_once(
-            self._requirements.planned(requirement), nextitem
-        )
 
     def _new_pool(self) -> Pool:
         return Pool(

@@ -55,14 +55,14 @@ class Plan(NamedTuple):
 
 
 class Requirements:
-    """The requirements of a process's tests."""
+    """The requirements of a process's tests, of which ``lookahead`` knows the later ones."""
 
     def __init__(
-        self, settings: Settings, names: SessionNaming, history: History
+        self, settings: Settings, names: SessionNaming, lookahead: "Lookahead"
     ) -> None:
         self._settings = settings
         self._names = names
-        self._history = history
+        self._lookahead = lookahead
         self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
         """The original of each requirement that fixtures changed."""
 
@@ -131,13 +131,15 @@ class Requirements:
 
         return requirement_of(item, complete, self._settings, self._names)
 
-    def planned(self, requirement: DeviceRequirement) -> DeviceRequirement:
-        """Return a requirement as it was before fixtures changed it."""
-        # Most runs have none: that saves hashing the requirement for each test.
-        if not self._planned:
-            return requirement
+    def needed_at_once(
+        self, requirement: DeviceRequirement, nextitem: pytest.Item | None
+    ) -> float:
+        """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
+        # No fixture has changed the requirements of later tests yet. Most runs have no such fixtures.
+        if self._planned:
+            requirement = self._planned.get(requirement, requirement)
 
-        return self._planned.get(requirement, requirement)
+        return self._lookahead.needed_at_once(requirement, nextitem)
 
     def is_outdated(
         self,
@@ -152,15 +154,12 @@ class Requirements:
         )
 
     def plan(
-        self,
-        item: pytest.Item,
-        requirements: Mapping[str, DeviceRequirement],
-        lookahead: "Lookahead",
+        self, item: pytest.Item, requirements: Mapping[str, DeviceRequirement]
     ) -> Plan:
         """Return the requirements to boot devices for: those of a test, and during it for later ones."""
         timed_requirements = self.with_test_minutes(item, requirements.values())
         at_once = Counter(timed_requirements)
-        for following in lookahead.upcoming(item):
+        for following in self._lookahead.upcoming(item):
             # Each of these may mean that the device is not used, or is another one: it would be billed for nothing.
             if (
                 may_be_skipped(following)
@@ -183,7 +182,7 @@ class Requirements:
         self, item: pytest.Item, requirements: Iterable[DeviceRequirement]
     ) -> list[DeviceRequirement]:
         """Return requirements whose sessions last at least as long as the test is known to take."""
-        seconds = self._history.test_seconds(item.nodeid)
+        seconds = self._lookahead.history.test_seconds(item.nodeid)
         if seconds is None:
             return list(requirements)
 
