@@ -63,10 +63,10 @@ class ReportDirectory:
         self.shard = shard
         self.note = ""
         """What users should know about the files of this run; empty until the first line."""
-        self._stem = self._stem_of(1)
-        """The name of this process's files, without their suffix."""
         self._suffix = shard
         """What the names of this process's data end with."""
+        self._stem = _joined(self.run, shard)
+        """The name of this process's files, without their ending."""
         self._file: TextIO | None = None
         self._lock: FileLock | None = None
 
@@ -96,8 +96,7 @@ class ReportDirectory:
         # Before any file is moved: the report of a killed run belongs to it, too.
         complete_killed(self.path)
         is_first = not any(map(self._is_of_run, _reports(self.path)))
-        number, was_locked = self._take_name()
-        self._suffix = _joined(self.shard, _numbered(number))
+        was_locked = self._take_name()
 
         is_shared = self._is_shared()
         if is_shared:
@@ -113,16 +112,15 @@ class ReportDirectory:
         self._move_others(data=is_first and not is_shared)
         self._file = (self.path / f"{self._stem}{LINES}").open("w", encoding="utf-8")
 
-    def _stem_of(self, number: int) -> str:
-        return _joined(self.run, self.shard, _numbered(number))
-
-    def _take_name(self) -> tuple[int, bool]:
-        """Lock the first name that no process of this run has used; return its number, and whether one is in use."""
+    def _take_name(self) -> bool:
+        """Lock the first name that no process of this run has used; return whether an earlier name is in use."""
         number = 1
         was_locked = False
 
         while True:
-            self._stem = self._stem_of(number)
+            # The first process of a run has no number.
+            self._suffix = _joined(self.shard, str(number) if number > 1 else "")
+            self._stem = _joined(self.run, self._suffix)
             if not (self.path / f"{self._stem}.zip").exists():
                 lock = FileLock(self.path / f"{self._stem}{LOCK}")
                 try:
@@ -131,7 +129,7 @@ class ReportDirectory:
                     was_locked = True
                 else:
                     self._lock = lock
-                    return number, was_locked
+                    return was_locked
 
             number += 1
 
@@ -271,10 +269,6 @@ def _is_data(path: Path) -> bool:
 
 def _joined(*parts: str) -> str:
     return "-".join(filter(None, parts))
-
-
-def _numbered(number: int) -> str:
-    return str(number) if number > 1 else ""
 
 
 def _is_in_use(directory: Path, path: Path) -> bool:
