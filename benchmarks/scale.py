@@ -208,7 +208,7 @@ def _held(count: int) -> Figures:
 
 
 def _stop(run: Run, held: Sequence[DeviceSession]) -> None:
-    run.pool.release(held, lambda _need: False)
+    run.pool.release(held, lambda _need: 0)
     run.events += run.backend.close(WAIT_SECONDS)
 
 
@@ -227,10 +227,10 @@ def _join_background() -> None:
 
 def _test_ms(pool: Pool, held: Sequence[DeviceSession]) -> float:
     """Return the cost of one test that reuses a session while all others are idle."""
-    pool.release(held, lambda _need: True)
+    pool.release(held, lambda _need: len(held))
     started = time.perf_counter()
     for one in held[:TESTS]:
-        pool.release(pool.acquire([one.requirement], POLICY), lambda _need: True)
+        pool.release(pool.acquire([one.requirement], POLICY), lambda _need: len(held))
     return (time.perf_counter() - started) * 1000 / TESTS
 
 

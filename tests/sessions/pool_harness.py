@@ -114,7 +114,7 @@ class PoolHarness(RecordingReporter):
     def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
         """Acquire a session for a test and release it."""
         (held,) = self.acquire(need)
-        self.pool.release([held], lambda _need: again)
+        self.pool.release([held], lambda _need: int(again))
         return held.session
 
 

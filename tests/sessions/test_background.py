@@ -162,7 +162,7 @@ class CompetingPools:
             held = harness.acquire(kept, fresh)
             self._count(len(held))
             self._count(-len(held))
-            harness.pool.release(held, lambda need: need == kept)
+            harness.pool.release(held, lambda need: int(need == kept))
             harness.prefetch(kept, *FRESH[FRESH.index(fresh) + 1 :])
         harness.pool.close()
 

@@ -507,7 +507,7 @@ def test_a_session_without_capabilities_is_still_there_when_it_is_looked_up(
     pool = Pool(SessionConfig(client, clock), sleep=clock.sleep)
     need = DeviceRequirement(REQUEST, sharing_key="")
     (first,) = pool.acquire([need], policy)
-    pool.release([first], lambda _need: True)
+    pool.release([first], lambda _need: 1)
 
     (again,) = pool.acquire([need], policy)
 

@@ -171,7 +171,7 @@ def test_a_lost_session_is_not_reused(
     (held,) = harness.acquire(ANDROID)
     harness.pool.mark_unusable([held])
 
-    harness.pool.release([held], lambda _need: True)
+    harness.pool.release([held], lambda _need: 1)
 
     assert network.statuses() == ["stopped"]
 
@@ -303,7 +303,7 @@ def test_an_interrupt_leaves_nothing(
     network.faults[at] = [lambda _request, carry_out: carry_out(), interrupt]
 
     with pytest.raises(KeyboardInterrupt):
-        harness.pool.release(harness.acquire(ANDROID, IOS), lambda _need: False)
+        harness.pool.release(harness.acquire(ANDROID, IOS), lambda _need: 0)
     harness.pool.close()
 
     assert set(network.statuses()) <= {"stopped", "new"}
@@ -337,7 +337,7 @@ def test_all_sessions_are_stopped_even_if_a_hook_raises(
     harness.hook = hook
 
     with pytest.raises(HookError):
-        harness.pool.release(taken, lambda _need: False)
+        harness.pool.release(taken, lambda _need: 0)
 
     assert network.statuses() == ["stopped", "stopped"]
 
@@ -356,7 +356,7 @@ def test_all_sessions_are_stopped_even_if_one_cannot_be(
     network.faults["stop"] = [refuse] * 10
 
     with pytest.raises(StopFailedError):
-        harness.pool.release(taken, lambda _need: False)
+        harness.pool.release(taken, lambda _need: 0)
 
     assert sorted(network.statuses()) == ["in-progress", "stopped"]
 
@@ -374,7 +374,7 @@ def test_several_sessions_are_stopped_concurrently_and_reported_in_order(
 
     network.faults["stop"] = [meet, meet]
 
-    harness.pool.release(harness.acquire(ANDROID, IOS), lambda _need: False)
+    harness.pool.release(harness.acquire(ANDROID, IOS), lambda _need: 0)
 
     assert network.statuses() == ["stopped", "stopped"]
     assert harness.kinds()[-2:] == [Stopped, Stopped]
@@ -433,7 +433,7 @@ def test_the_session_limit_is_never_exceeded(
     assert network.statuses() == ["stopped", "in-progress", "in-progress"]
     here.pool.close()
     there.acquire(IOS)
-    there.pool.release([taken], lambda _need: False)
+    there.pool.release([taken], lambda _need: 0)
     here.use(IOS)
 
 

@@ -201,7 +201,7 @@ def test_prefetching_starts_at_most_as_many_sessions_as_slots_in_order(
 
     harness.prefetch(IOS, *FRESH)
     assert answered(network, "create", 2)
-    harness.pool.release([taken], lambda need: need == IOS)
+    harness.pool.release([taken], lambda need: int(need == IOS))
     harness.prefetch(IOS, *FRESH)
 
     assert answered(network, "create", 3)
@@ -315,7 +315,7 @@ def test_a_starting_session_that_is_no_longer_needed_is_stopped_and_counted(
     harness.prefetch(ANDROID, IOS)
     assert answered(network, "create", 2)
 
-    harness.pool.release([], lambda need: need == IOS)
+    harness.pool.release([], lambda need: int(need == IOS))
 
     assert answered(network, "stop", 1)
     assert sorted(network.statuses()) == ["new", "stopped"]
@@ -332,7 +332,7 @@ def test_a_session_with_a_create_call_in_progress_is_stopped_without_waiting(
     harness.prefetch(ANDROID)
     assert checkpoint.reached.wait(60)
 
-    harness.pool.release([], lambda _need: False)
+    harness.pool.release([], lambda _need: 0)
 
     assert network.statuses() == []
     checkpoint.may_go.set()
@@ -346,7 +346,7 @@ def test_a_ready_session_that_is_no_longer_needed_is_stopped_and_counted(
     harness.prefetch(ANDROID)
     assert boot_on(harness, nothing_boots)
 
-    harness.pool.release([], lambda _need: False)
+    harness.pool.release([], lambda _need: 0)
 
     assert network.statuses() == ["stopped"]
     assert harness.events == []
@@ -379,7 +379,7 @@ def test_a_failed_stop_in_the_background_is_reported(
     harness.prefetch(ANDROID)
     assert answered(network, "create", 1)
 
-    harness.pool.release([], lambda _need: False)
+    harness.pool.release([], lambda _need: 0)
     harness.pool.close()
 
     assert harness.kinds()[-1] is StopFailed
@@ -441,7 +441,7 @@ def test_a_session_that_is_being_stopped_is_not_used(
     network.faults["create"] = [held_at(checkpoint)]
     harness.prefetch(ANDROID)
     assert checkpoint.reached.wait(60)
-    harness.pool.release([], lambda _need: False)
+    harness.pool.release([], lambda _need: 0)
 
     harness.acquire(ANDROID)
 
@@ -565,7 +565,7 @@ def test_an_unusable_session_is_not_kept_warm(
     harness.pool.mark_unusable([held] if how == "lost" else [])
     network.clock.sleep(19 * 60)
 
-    harness.pool.release([held], lambda _need: False)
+    harness.pool.release([held], lambda _need: 0)
 
     assert network.statuses() == ["stopped"]
 
@@ -592,7 +592,7 @@ def test_an_unused_session_that_cannot_be_stopped_is_an_error(
     network.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
 
     with pytest.raises(StopFailedError):
-        harness.pool.release([], lambda _need: False)
+        harness.pool.release([], lambda _need: 0)
 
 
 class LimitedCapacity:
@@ -619,7 +619,7 @@ def test_idle_sessions_make_room_if_the_service_has_no_capacity(
 ) -> None:
     LimitedCapacity(network, 2)
     kept, idle = harness.acquire(ANDROID, FRESH[0])
-    harness.pool.release([idle], lambda _need: True)
+    harness.pool.release([idle], lambda _need: 1)
 
     harness.acquire(IOS)
 
@@ -670,5 +670,5 @@ def test_a_wait_for_capacity_that_times_out_leaves_nothing(
 
     assert network.clock() - began == pytest.approx(120)
     assert network.requests.count("create") < 15
-    harness.pool.release([other], lambda _need: False)
+    harness.pool.release([other], lambda _need: 0)
     assert set(network.statuses()) == {"stopped"}

@@ -524,7 +524,7 @@ def test_a_create_call_that_is_not_sent_because_the_run_ends_is_not_retried(
         pool = Pool(SessionConfig(client, time.monotonic), sleep=time.sleep)
         needs = [DeviceRequirement(request_at(service), sharing_key="")]
         policy = WaitPolicy(poll_interval_seconds=1)
-        pool.release(pool.acquire(needs, policy), lambda _need: False)
+        pool.release(pool.acquire(needs, policy), lambda _need: 0)
         client.on_termination()
         began = time.monotonic()
 

@@ -378,7 +378,7 @@ def fresh(pool: Pool) -> None:
     """Use a session of its own."""
     need = DeviceRequirement(REQUEST, sharing_key="")
     used = pool.acquire([need], WaitPolicy(jitter=0))
-    pool.release(used, lambda _need: False)
+    pool.release(used, lambda _need: 0)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ class Run:
     def use(self, need: DeviceRequirement) -> str:
         """Use a session for a test and release it; return its ID."""
         held = self.acquire(need)
-        self.pool.release([held], lambda _need: False)
+        self.pool.release([held], lambda _need: 0)
         return str(held.session.id)
 
     def close(self) -> list[Event]:
@@ -312,7 +312,7 @@ def test_a_lost_session_is_not_kept_warm(runs: Runs, need: DeviceRequirement) ->
     held = run.acquire(need)
     run.pool.mark_unusable([held])
 
-    run.pool.release([held], lambda _need: False)
+    run.pool.release([held], lambda _need: 0)
 
     assert runs.at.statuses() == ["stopped"]
 
@@ -324,7 +324,7 @@ def test_an_expired_session_is_not_reported_as_warm(
     held = run.acquire(need)
     runs.at.expire(str(held.session.id))
 
-    run.pool.release([held], lambda _need: False)
+    run.pool.release([held], lambda _need: 0)
 
     assert KeptWarm not in run.kinds()
     assert runs.entries() == []
@@ -335,7 +335,7 @@ def test_a_session_with_too_little_time_for_a_test_is_not_kept_warm(runs: Runs) 
     held = run.acquire(need_at(runs.at, minutes=29))
     run.later = timedelta(seconds=50)
 
-    run.pool.release([held], lambda _need: False)
+    run.pool.release([held], lambda _need: 0)
 
     assert runs.at.statuses() == ["stopped"]
 
@@ -886,7 +886,7 @@ def test_the_time_of_use_counts_from_the_takeover(
     run.pool.mark_unusable([held])
     before = time.monotonic()
 
-    run.pool.release([held], lambda _need: False)
+    run.pool.release([held], lambda _need: 0)
 
     (stopped,) = (event for event in run.events if isinstance(event, Stopped))
     assert stopped.running_seconds is not None

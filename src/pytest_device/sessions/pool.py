@@ -3,7 +3,7 @@
 import os
 import queue
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
@@ -185,26 +185,36 @@ class Pool:
     def release(
         self,
         sessions: Iterable[DeviceSession],
-        is_needed: Callable[[DeviceRequirement], bool],
+        needed: Callable[[DeviceRequirement], float],
     ) -> None:
         """Take sessions back; stop those, and all other idle ones, that are unusable or no longer needed.
 
         Also stops prefetched sessions that are not needed, without waiting. Raises StopFailedError if one may still be
         running, after all stops were requested.
+
+        ``needed`` returns how many sessions for a requirement to keep: as many as a later test uses at once.
         """
         self.give_back(sessions)
         self._roster.reconcile()
-        done = [
-            session
-            for session in self._roster.idle()
-            if session.assignment.is_unusable or not is_needed(session.requirement)
-        ]
 
+        counts: Counter[DeviceRequirement] = Counter()
+        ending: list[DeviceSession] = []
+        for session in self._roster.idle():
+            if session.assignment.is_unusable:
+                ending.append(session)
+                continue
+
+            counts[session.requirement] += 1
+            if counts[session.requirement] > needed(session.requirement):
+                ending.append(session)
+
+        # After the idle ones: a session that is ready saves more than one that still boots.
         for session in self._roster.prefetching():
-            if not is_needed(session.requirement):
+            counts[session.requirement] += 1
+            if counts[session.requirement] > needed(session.requirement):
                 self._roster.drop(session)
 
-        self._roster.end(done, may_stay=True)
+        self._roster.end(ending, may_stay=True)
 
     def keep(self, session: DeviceSession) -> None:
         """Deliberately leave a session running."""

@@ -1,10 +1,10 @@
 """Gives a test its sessions, from the pool or from a wider-scoped driver, and takes them back afterwards."""
 
 import logging
+import math
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,15 +193,8 @@ class Devices:
         if check:
             check(item, plan.requirements)
 
-        # No test will request the idle sessions of earlier tests again whose defaults were others.
         if defaults:
-            current = plan.requirements.values()
-            self._pool.release(
-                [],
-                lambda requirement: (
-                    not self._requirements.is_outdated(requirement, current)
-                ),
-            )
+            self._stop_outdated(plan.requirements.values())
 
         self._prefetch(plan, policy)
         if self.held_drivers.held and self.held_drivers.share(
@@ -219,6 +212,15 @@ class Devices:
                 )
 
         return self.sessions(item)
+
+    def _stop_outdated(self, current: Collection[DeviceRequirement]) -> None:
+        """Stop idle sessions of earlier tests that had other defaults: no test will request them again."""
+
+        def needed(requirement: DeviceRequirement) -> float:
+            is_outdated = self._requirements.is_outdated(requirement, current)
+            return 0 if is_outdated else math.inf
+
+        self._pool.release([], needed)
 
     def resume(self, item: pytest.Item) -> None:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
@@ -272,7 +274,7 @@ class Devices:
         finally:
             # Stops this session only: it is unusable, and all others count as needed.
             self._pool.mark_unusable([leased])
-            self._pool.release([leased], lambda _requirement: True)
+            self._pool.release([leased], lambda _requirement: math.inf)
 
     @contextmanager
     def reporting_once(self, item: pytest.Item) -> "Generator[None]":
@@ -395,20 +397,13 @@ class Devices:
                 session.requirement for session in released.values()
             ]
 
-        kept: Counter[DeviceRequirement] = Counter()
-
-        def is_needed(requirement: DeviceRequirement) -> bool:
-            needed = max(
+        def needed(requirement: DeviceRequirement) -> float:
+            return max(
                 self._requirements.needed_at_once(requirement, nextitem),
                 repeated_requirements.count(requirement),
             )
-            if not needed:
-                return False
 
-            kept[requirement] += 1
-            return kept[requirement] <= needed
-
-        self._pool.release(released.values(), is_needed)
+        self._pool.release(released.values(), needed)
 
     def _note_start(self, session: DeviceSession) -> None:
         """Record the start page of a new session's device, if it is to be reset to it."""
@@ -477,7 +472,7 @@ class Devices:
 
         try:
             with suppress(StopFailedError):  # its event reports it
-                self._pool.release([], lambda _requirement: False)
+                self._pool.release([], lambda _requirement: 0)
         finally:
             self._pool.close()
 
