@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 import pytest
@@ -269,21 +268,19 @@ class WholeRun:
         self.history = history
         self._prefetch = prefetch
         requirements = [requirements_of(item) for item in items]
-        seconds = [history.test_seconds(item.nodeid) for item in items]
+        self._index_of = {item: index for index, item in enumerate(items)}
         self._left: dict[DeviceRequirement, Counter[int]] = defaultdict(Counter)
         """Number of remaining tests, by requirement and by how often a test has it."""
-        for of_test in requirements:
-            self._count(of_test, 1)
-
-        self._index_of = {item: index for index, item in enumerate(items)}
-        self._begins = list(
-            accumulate(map(_length, requirements, seconds), initial=0.0)
-        )
+        self._begins = [0.0]
         """When each test begins, not counting boots."""
-        self._unknown = list(
-            accumulate((duration is None for duration in seconds), initial=0)
-        )
+        self._unknown = [0]
         """Number of tests with unknown durations before each test."""
+        for item, of_test in zip(items, requirements, strict=True):
+            self._count(of_test, 1)
+            seconds = history.test_seconds(item.nodeid)
+            self._begins.append(self._begins[-1] + _length(of_test, seconds))
+            self._unknown.append(self._unknown[-1] + (seconds is None))
+
         self._next_new = [len(items)] * len(items)
         """For each test, the next one whose devices differ from its predecessor's."""
         for index in range(len(items) - 2, -1, -1):
