@@ -234,7 +234,7 @@ class DeviceSession:
     @property
     def session(self) -> Session:
         """Return the service's latest response."""
-        return self._attempt.known
+        return self._attempt.existing
 
     @property
     def is_created(self) -> bool:
@@ -437,7 +437,7 @@ class DeviceSession:
         self._conclude(of, answer)
 
     def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
-        if isinstance(answer, NotFoundError) and not self._attempt.is_known:
+        if isinstance(answer, NotFoundError) and not self._attempt.is_seen:
             answer = ServiceError(NEVER_THERE)
 
         event = events.stop_event_of(of, answer)
@@ -574,7 +574,7 @@ class _Attempt:
         """The service's latest response."""
         self.session_id: str | None = None
         """Known even if the rest of the response was malformed."""
-        self.is_known = False
+        self.is_seen = False
         """Whether the service has returned this session for its ID."""
         self.is_lost = False
         """Whether the response to its create call was lost."""
@@ -600,8 +600,8 @@ class _Attempt:
         """When the controller checks began."""
         self._reported = ("", self.started)
         """State reported last, and when."""
-        self._capacity = CapacityBackoff(policy)
-        self._doubt = CreateBackoff(policy)
+        self._capacity_backoff = CapacityBackoff(policy)
+        self._create_backoff = CreateBackoff(policy)
         self._backoff: CapacityBackoff | CreateBackoff | None = None
         """Whichever of them decides when to create it."""
         self._is_named = False
@@ -609,7 +609,7 @@ class _Attempt:
     @property
     def refusals(self) -> int:
         """Return how often the service had no capacity for it; 0 once it is created."""
-        return 0 if self.session_id else self._capacity.refusals
+        return 0 if self.session_id else self._capacity_backoff.refusals
 
     def outage_calls(self, error: DeviceError) -> int:
         """Return how many create calls have failed in front of the service, or with a token that has worked."""
@@ -617,7 +617,7 @@ class _Attempt:
             return 0
 
         if is_outage(error) or self._contradicts(error):
-            return max(self._doubt.calls, 1)
+            return max(self._create_backoff.calls, 1)
         return 0
 
     def count_from(self, began: float) -> None:
@@ -630,7 +630,7 @@ class _Attempt:
         """Use a session that an earlier run kept warm."""
         self.session = warm.session
         self.session_id = str(warm.session.id)
-        self.is_known = True
+        self.is_seen = True
         self.ready_at = warm.ready_at
         self.taken_over_at = self._config.clock()
         self._config.relay.event(events.TakenOver(self.ref(), warm.session.device_name))
@@ -693,7 +693,7 @@ class _Attempt:
         check_attachable(self._request, session, self._attach)
         self.session = session
         self.session_id = str(session.id)
-        self.is_known = self._config.permits.has_worked = True
+        self.is_seen = self._config.permits.has_worked = True
         self._reported = (session.described_status, self._config.clock())
         self._config.relay.event(events.Attached(self.ref()))
 
@@ -711,12 +711,12 @@ class _Attempt:
             self.session_id = str(self.session.id)
             check_kind(self._request, self.session)
         except NoCapacityError as refusal:
-            self._backoff = self._capacity
-            text = self._capacity.note(refusal, self.waited)
+            self._backoff = self._capacity_backoff
+            text = self._capacity_backoff.note(refusal, self.waited)
             self._report_state(f"no capacity: {refusal.status}", text)
             return State.QUEUED
         except BaseException as error:
-            if self._is_asked_again(error):
+            if self._is_retried(error):
                 return State.QUEUED
             self._note_broken(error)
             raise
@@ -728,7 +728,7 @@ class _Attempt:
 
         return State.STARTING
 
-    def _is_asked_again(self, error: BaseException) -> bool:
+    def _is_retried(self, error: BaseException) -> bool:
         """Return whether to repeat a create call that certainly created nothing, since the next one may succeed."""
         if not isinstance(error, ServiceError) or self._config.client.leaves_unknown(
             error
@@ -738,11 +738,11 @@ class _Attempt:
         if not (is_outage(error) or self._contradicts(error)):
             return False
 
-        text = self._doubt.note(error, self.waited)
+        text = self._create_backoff.note(error, self.waited)
         if text is None:
             return False
 
-        self._backoff = self._doubt
+        self._backoff = self._create_backoff
         self._report_state(str(error), text)
         return True
 
@@ -776,11 +776,11 @@ class _Attempt:
     def refresh(self) -> None:
         """Poll it once; temporary errors are tolerated until the wait times out."""
         try:
-            session = self._config.client.get(self.known.id)
+            session = self._config.client.get(self.existing.id)
         except ServiceError as error:
             if not is_temporary(error) and not self._is_tolerated(error):
                 raise
-            self._tolerate(error, self.known)
+            self._tolerate(error, self.existing)
             return
 
         self.record(session)
@@ -789,15 +789,15 @@ class _Attempt:
 
     def record(self, session: Session) -> None:
         """Record the service's current response; raises UnexpectedReplyError if it is about another session."""
-        if session.id != self.known.id:
+        if session.id != self.existing.id:
             raise UnexpectedReplyError(
-                f"get: requested session {self.known.id}, the service returned {session.id}"
+                f"get: requested session {self.existing.id}, the service returned {session.id}"
             )
 
-        self.is_known = True
+        self.is_seen = True
         # In one spelling.
         self.session = self._as_requested(
-            session.model_copy(update={"id": self.known.id})
+            session.model_copy(update={"id": self.existing.id})
         )
         if self._may_be_incomplete:
             self.session = self.session.completed()
@@ -934,7 +934,7 @@ class _Attempt:
         )
 
     @property
-    def known(self) -> Session:
+    def existing(self) -> Session:
         """Return the session; raises RuntimeError if it was not created."""
         if self.session is None:
             raise RuntimeError("the session was not created")
