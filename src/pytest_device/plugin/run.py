@@ -192,7 +192,7 @@ class DeviceRun:
                 breaker = self._terminal.new_breaker()
 
             devices = self._connection.open(
-                session.items, self._redactor, self._lookahead, self._pause, breaker
+                session.items, self._lookahead, self._pause, breaker
             )
         except ConfigError as error:
             raise usage_error(error.problems) from None
@@ -305,6 +305,7 @@ class Connection:
         self._names = names
         self._log = log
         self._terminal = terminal
+        self._redactor = redactor_of(config)
         self._backend: Backend | None = None
         self._devices: Devices | None = None
         self._housekeeping: Housekeeping | None = None
@@ -313,7 +314,6 @@ class Connection:
     def open(
         self,
         items: Sequence[pytest.Item],
-        redactor: Redactor,
         lookahead: Lookahead | None,
         pause: Pause,
         breaker: Breaker | None,
@@ -323,15 +323,13 @@ class Connection:
         Raises ConfigError.
         """
         self._backend = (
-            self._open_local(items, redactor)
-            if self._settings.local
-            else self._open_remote(redactor)
+            self._open_local(items) if self._settings.local else self._open_remote()
         )
         self._devices = Devices(
             self._settings,
             self._backend,
             self._names,
-            redactor=redactor,
+            redactor=self._redactor,
             log=self._log,
             pause=pause,
             lookahead=lookahead
@@ -341,9 +339,7 @@ class Connection:
 
         return self._devices
 
-    def _open_local(
-        self, items: Sequence[pytest.Item], redactor: Redactor
-    ) -> LocalBackend:
+    def _open_local(self, items: Sequence[pytest.Item]) -> LocalBackend:
         worker_input: dict[str, Any] = getattr(self._config, "workerinput", {})
         # Without those of skipped tests: nothing has to be installed for them.
         requests = [
@@ -360,11 +356,11 @@ class Connection:
             worker_input.get(LOCAL),
             self._log,
             requests,
-            redactor,
+            self._redactor,
             drives=not is_coordinator,
         )
 
-    def _open_remote(self, redactor: Redactor) -> RemoteBackend:
+    def _open_remote(self) -> RemoteBackend:
         settings = self._settings
         worker_input: dict[str, Any] = getattr(self._config, "workerinput", {})
         worker: str | None = worker_input.get("workerid")
@@ -384,7 +380,7 @@ class Connection:
             run=run,
             worker=worker,
             reporter=self._log,
-            redactor=redactor,
+            redactor=self._redactor,
         )
 
         # On another machine than the coordinator, whose own sweep does not see this machine's ledger.
