@@ -1,11 +1,14 @@
 """Calls are retried while the service has no capacity; a create call that may have succeeded is not repeated."""
 
 from collections.abc import Callable, Sequence
+from math import nan
+from typing import Any
 
 import httpx
 import pytest
 
 from pytest_device import (
+    ConfigError,
     DeviceClient,
     LeaseTimeoutError,
     NoCapacityError,
@@ -688,3 +691,21 @@ def test_past_boots_change_nothing_with_fixed_polling(
         ).session.waited_seconds
         == 15
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("poll_interval_seconds", 0.0, "greater than 0"),
+        ("poll_interval_seconds", nan, "greater than 0"),
+        ("timeout_seconds", -1.0, "at least 0"),
+        ("timeout_seconds", nan, "at least 0"),
+    ],
+)
+def test_a_policy_without_pauses_or_without_end_is_refused(
+    field: str, value: float, rule: str
+) -> None:
+    arguments: dict[str, Any] = {field: value}
+
+    with pytest.raises(ConfigError, match=f"{field}={value} .* must be {rule}"):
+        WaitPolicy(**arguments)

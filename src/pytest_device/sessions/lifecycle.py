@@ -77,6 +77,9 @@ class WaitPolicy:
             those that began together within a few polls, and adds at most half a second.
         random: Returns numbers from 0 to 1.
 
+    Raises:
+        ConfigError: The wait would not pause between polls, or never end.
+
     >>> WaitPolicy(timeout_seconds=300).poll_interval_seconds
     5.0
     """
@@ -90,6 +93,18 @@ class WaitPolicy:
     random: Callable[[], float] = field(
         default=random.random, repr=False, compare=False
     )
+
+    def __post_init__(self) -> None:
+        # Not "<": each comparison with NaN is false.
+        if not self.poll_interval_seconds > 0:
+            raise ConfigError(
+                f"poll_interval_seconds={self.poll_interval_seconds!r} of a WaitPolicy must be greater than 0"
+            )
+
+        if not self.timeout_seconds >= 0:
+            raise ConfigError(
+                f"timeout_seconds={self.timeout_seconds!r} of a WaitPolicy must be at least 0"
+            )
 
     def delay(self, booting_seconds: float) -> float:
         """Return the seconds until the next poll of a session that has been booting for ``booting_seconds``.
