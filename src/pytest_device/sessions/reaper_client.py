@@ -345,13 +345,13 @@ class ReaperClient:
         seconds = CREATE_SECONDS
         if timeout_seconds is not None:
             seconds = max(timeout_seconds, self._config.min_create_seconds)
-        report = self._created(request, seconds)
+        report = self._request(request, seconds)
         if isinstance(report, messages.NotSent):
-            report = self._created_again(request, seconds, report.problem)
+            report = self._request_again(request, seconds, report.problem)
 
         return self._client.hide(_read_created(report, self.base_url))
 
-    def _created_again(
+    def _request_again(
         self, request: SessionRequest, seconds: float, problem: str
     ) -> messages.Answered:
         """Create a session whose entry could not be written: after repairing the ledger, else without an entry.
@@ -364,7 +364,7 @@ class ReaperClient:
         except OSError as error:
             problem = str(error)
         else:
-            report = self._created(request, seconds)
+            report = self._request(request, seconds)
             if isinstance(report, messages.Answered):
                 return report
             problem = report.problem
@@ -377,20 +377,20 @@ class ReaperClient:
             )
 
         self._reporter.warn(Net.LEDGER, _unwritten(problem))
-        report = self._created(request, seconds, needs_entry=False)
+        report = self._request(request, seconds, needs_entry=False)
         if isinstance(report, messages.NotSent):
             raise TransportError(f"create: {report.problem}", sent=False)
 
         return report
 
-    def _created(
+    def _request(
         self, request: SessionRequest, seconds: float, *, needs_entry: bool = True
     ) -> messages.Answered | messages.NotSent:
-        pending = self._add(self._intent(request))
+        pending = self._track(self._new_entry(request))
         body = json.dumps(request.to_wire(self._vendor))
         create = messages.Create(pending.entry, body, needs_entry)
 
-        report = self._answer(
+        report = self._exchange(
             pending, create, seconds, messages.Answered, messages.NotSent
         )
         if not isinstance(report, messages.Answered | messages.NotSent):
@@ -415,7 +415,7 @@ class ReaperClient:
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; raises StopDelayedError if that takes longer and continues in the background."""
-        pending = self._of(session_id)
+        pending = self._pending_of(session_id)
         if not isinstance(pending.last, messages.Stopped):  # stopped by an earlier call
             self._request_stop(pending)
             for report in pending.reports(self._config.stop_seconds):
@@ -429,7 +429,7 @@ class ReaperClient:
 
     def keep(self, session_id: UUID | str) -> None:
         """Deliberately leave a session running until its own limits end it."""
-        pending = self._of(session_id)
+        pending = self._pending_of(session_id)
         self._channel.send(messages.Keep(pending.entry.intent))
         pending.first(STOP_SECONDS, messages.Kept)
 
@@ -450,7 +450,7 @@ class ReaperClient:
 
         ``ends`` is when it reaches its maximum duration.
         """
-        pending = self._of(session_id)
+        pending = self._pending_of(session_id)
         if self._run is None:
             return False
 
@@ -475,9 +475,9 @@ class ReaperClient:
             request_digest="",
             account=self.account,
         )
-        pending = self._add(entry, is_claim=True)
+        pending = self._track(entry, is_claim=True)
         claim = messages.Claim(entry, of.directory)
-        report = self._answer(
+        report = self._exchange(
             pending, claim, STOP_SECONDS, messages.Claimed, messages.Gone
         )
         pending.is_claim = not isinstance(report, messages.Claimed)
@@ -500,7 +500,7 @@ class ReaperClient:
 
         ``is_foreign``: another token created it, so ``close`` does not repeat a stop that is refused to this one.
         """
-        pending = self._add(entry)
+        pending = self._track(entry)
         self._channel.send(messages.Register(entry, is_foreign))
         return pending
 
@@ -600,7 +600,7 @@ class ReaperClient:
             # A signal is handled during the wait, but does not end it.
             self._change.wait(min(SLICE_SECONDS, until - now))
 
-    def _intent(self, request: SessionRequest) -> Entry:
+    def _new_entry(self, request: SessionRequest) -> Entry:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
         return Entry(
             intent=self._new_name(),
@@ -623,20 +623,20 @@ class ReaperClient:
         names = (f"{prefix}-{number}" for number in self._numbers)
         return next(name for name in names if run is None or run.ledger.is_free(name))
 
-    def _add(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:
+    def _track(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:
         pending = self._sessions[entry.intent] = PendingSession(
             entry, is_claim=is_claim
         )
         return pending
 
-    def _of(self, session_id: UUID | str) -> PendingSession:
+    def _pending_of(self, session_id: UUID | str) -> PendingSession:
         # Another thread may create a session meanwhile.
         for pending in list(self._sessions.values()):
             if is_same(pending.entry.session_id, str(session_id)):
                 return pending
         return self.register(Entry.of_session(str(session_id)))
 
-    def _answer(
+    def _exchange(
         self,
         pending: PendingSession,
         request: messages.Request,
@@ -656,7 +656,7 @@ class ReaperClient:
                 if self._channel.send(request, on_sent=pending.note_sent):
                     break
 
-            report = self._first(pending, seconds, *kinds)
+            report = self._first_report(pending, seconds, *kinds)
         except BaseException:
             self._request_stop(pending)
             raise
@@ -666,7 +666,7 @@ class ReaperClient:
 
         return report
 
-    def _first(
+    def _first_report(
         self, pending: PendingSession, seconds: float, *kinds: type[R]
     ) -> R | None:
         """Return the first report of these kinds within ``seconds``; report a long wait."""
@@ -724,9 +724,9 @@ class ReaperClient:
             if not self._requirement:
                 self._warnings.put((Net.REAPER, f"{report.problem}: {_WITHOUT_REAPER}"))
         elif pending := self._sessions.get(report.intent):
-            self._note(pending, report)
+            self._record(pending, report)
 
-    def _note(self, pending: PendingSession, report: messages.SessionReport) -> None:
+    def _record(self, pending: PendingSession, report: messages.SessionReport) -> None:
         with self._change:
             pending.on_report(report)
             self._change.notify_all()
@@ -747,13 +747,13 @@ class ReaperClient:
         if pending.is_claim and not (
             self._run and self._run.ledger.holds(entry.intent)
         ):
-            self._note(pending, messages.Gone(entry.intent))
+            self._record(pending, messages.Gone(entry.intent))
         elif entry.session_id:
             yield messages.Register(entry)
             if pending.stop_requested:
                 yield messages.Stop(entry.intent)
         elif pending.is_sent:
-            self._note(
+            self._record(
                 pending,
                 messages.Answered(
                     entry.intent, messages.NoReply("the reaper was killed", sent=True)
