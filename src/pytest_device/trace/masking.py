@@ -97,18 +97,13 @@ class Masker:
         if len(text) > max_length:
             text = f"{text[:max_length]}… ({len(text)} characters)"
 
-        text = self.without_secrets(text)
-        return self._without_paths(text) if "/" in text or "\\" in text else text
-
-    def without_secrets(self, text: str) -> str:
-        """Return a text without secrets."""
         text = self._redactor.text(text)
         if self._typed:
             text = self._typed.text(text)
         if self._short_pattern:
             text = self._short_pattern.sub(MASK, text)
 
-        return text
+        return self._without_paths(text) if "/" in text or "\\" in text else text
 
     def _without_paths(self, text: str) -> str:
         for path, replacement in self._roots:
