@@ -12,7 +12,7 @@ import pytest
 import pytest_device
 from pytest_device import DeviceClient, SessionRequest
 from pytest_device.controllers.snapshot import Rect
-from pytest_device.figures import shortened
+from pytest_device.figures import in_one_sentence, shortened
 from pytest_device.platforms.addresses import canonical
 from pytest_device.plugin.durations import junit_name
 from pytest_device.plugin.markers import arguments_by_name, variants
@@ -77,6 +77,7 @@ FUNCTIONS = (
     finish_time_divisible,
     how_ended,
     in_camel_case,
+    in_one_sentence,
     is_secret_name,
     junit_name,
     level_of,

@@ -1,5 +1,10 @@
 """Formats numbers and long texts for people."""
 
+from typing import Final
+
+MAX_SENTENCE: Final = 200
+"""Characters of a sentence: two lines of a wide terminal."""
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 test``, ``2 tests``."""
@@ -13,6 +18,33 @@ def shortened(text: str, max_length: int) -> str:
     'android…'
     """
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
+
+
+def in_one_sentence(explanation: str) -> str:
+    r"""Return the first line of an explanation, without what follows a sentence if that is too long.
+
+    A line that ends with a colon announces the next one, which then belongs to it.
+
+    >>> in_one_sentence("the build failed:\n  no such file\n  at main.js:1")
+    'the build failed: no such file'
+    """
+    lines = [line.strip() for line in explanation.splitlines() if line.strip()]
+    sentence = ""
+
+    for line in lines:
+        sentence = f"{sentence} {line}".lstrip()
+        if not sentence.endswith(":"):
+            break
+
+    if len(sentence) <= MAX_SENTENCE:
+        return sentence
+
+    start = sentence[:MAX_SENTENCE]
+    for end in (". ", "; "):
+        if complete := start.rpartition(end)[0]:
+            return complete
+
+    return f"{start.rpartition(' ')[0] or start}…"
 
 
 def duration(seconds: float) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_device import auth, notifications, updates
 from pytest_device.errors import hides_frames
-from pytest_device.sessions.reasons import MAX_LENGTH, in_one_sentence
+from pytest_device.figures import MAX_SENTENCE, in_one_sentence
 from pytest_device.testing import FaultyService
 
 CONFTEST = """
@@ -242,7 +242,7 @@ def test_every_module_that_a_suite_calls_hides_its_frames(package: ModuleType) -
         (f"It exited. Capabilities: {'x' * 300}", "It exited"),
         (f"it exited; {'its log ' * 50}", "it exited"),
         ("word " * 100, f"{'word ' * 39}word…"),
-        ("x" * 300, f"{'x' * MAX_LENGTH}…"),
+        ("x" * 300, f"{'x' * MAX_SENTENCE}…"),
     ],
 )
 def test_a_reason_is_its_first_line_or_sentence(

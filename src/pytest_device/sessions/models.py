@@ -23,9 +23,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from pytest_device.errors import UnexpectedReplyError
+from pytest_device.figures import in_one_sentence
 from pytest_device.redact import Redactor
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_of
-from pytest_device.sessions.reasons import in_one_sentence
 from pytest_device.sessions.remote_config import (
     WIRE,
     AppiumConfig,

@@ -19,10 +19,10 @@ from pytest_device.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
+from pytest_device.figures import in_one_sentence
 from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
-from pytest_device.sessions.reasons import in_one_sentence
 from pytest_device.sessions.retry_policy import (
     has_no_capacity,
     is_page,
