@@ -22,7 +22,9 @@ from pytest_device import device_step
 
 @pytest.mark.device(platform="android")
 @pytest.mark.smoke
-def test_passes(): print("printed by the test")
+def test_passes(record_property):
+    print("printed by the test")
+    record_property("values", ["of", {"any": "type"}])
 
 @pytest.mark.device(platform="ios")
 def test_fails():

@@ -291,9 +291,10 @@ class DeviceReport:
         start = min((_start(report) for report in phases), default=attempt.start)
         status, is_expected = _status(reports)
         self._has_failed = self._has_failed or not is_expected
-        properties = [
-            (name, str(value)) for name, value in dict.fromkeys(last.user_properties)
-        ]
+        # As text, since a suite may record values that cannot be hashed, such as lists.
+        properties = dict.fromkeys(
+            (name, str(value)) for name, value in last.user_properties
+        )
 
         return Attempt(
             nodeid,
@@ -317,7 +318,7 @@ class DeviceReport:
         )
 
     def _annotations(
-        self, properties: list[tuple[str, str]]
+        self, properties: Iterable[tuple[str, str]]
     ) -> Iterator[tuple[str, str]]:
         for name, text in properties:
             # Pages of the run's own service end with it; the files of a failed test have a copy.
