@@ -20,7 +20,7 @@ from tests.plugin.test_device_report import blobs, of_method
 APP = """<!doctype html><meta name="viewport" content="width=device-width"><title>Shop</title>
 <h1 aria-label="title">Shop</h1>
 <input aria-label="username"><input type="password" aria-label="password" oninput="console.log('typing')">
-<button aria-label="sign-in" onclick="console.log('signing in')">Sign in</button>
+<button aria-label="sign-in" onclick="console.log('signing in\\n0001-01-01 is a date, too')">Sign in</button>
 <button id="help" disabled>Help me</button>
 """
 TYPED = "correct-horse-battery"
@@ -246,6 +246,7 @@ def test_log_lines_since_the_last_action_are_shown(run: Run) -> None:
     log = run.failure("finds_nothing")["log"]
 
     assert any("signing in" in line["text"] for line in log)
+    assert "0001-01-01 is a date, too" in {line["text"] for line in log}
     assert not [line for line in log if "typing" in line["text"]]
 
 

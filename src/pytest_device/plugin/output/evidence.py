@@ -93,8 +93,14 @@ class _Clock:
         if self.now is None:
             return None
 
-        then = self.now - timedelta(milliseconds=self.at - at)
-        return then if self.now.microsecond else then - _WHOLE_SECOND
+        age = timedelta(milliseconds=self.at - at)
+        if not self.now.microsecond:
+            age += _WHOLE_SECOND
+
+        try:
+            return self.now - age
+        except OverflowError:  # the device's clock was never set
+            return None
 
 
 @dataclass(slots=True)
@@ -662,9 +668,12 @@ def _level(line: str) -> str:
 
 
 def _time(text: str) -> datetime | None:
+    """Return the time that a text is, in this machine's zone if it names none; None for any other text.
+
+    A log may begin a line with any date, such as the year 1 of an unset one, which another zone may not have.
+    """
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return at if at.tzinfo else at.astimezone()
+    except (ValueError, OverflowError):
         return None
-
-    return at if at.tzinfo else at.astimezone()
