@@ -16,6 +16,7 @@ from pytest_device.figures import in_one_sentence, shortened
 from pytest_device.platforms.addresses import canonical
 from pytest_device.plugin.durations import junit_name
 from pytest_device.plugin.markers import arguments_by_name, variants
+from pytest_device.plugin.output.artifacts import file_name
 from pytest_device.plugin.shard import weighed
 from pytest_device.redact import is_secret_name
 from pytest_device.report.bill import cost_of
@@ -73,6 +74,7 @@ FUNCTIONS = (
     closest,
     cost_of,
     end_of,
+    file_name,
     filled_in,
     finish_time_divisible,
     how_ended,

@@ -89,7 +89,7 @@ def test_the_receipt_is_next_to_the_tests_artifacts_even_if_the_directory_was_ch
 def test_each_device_has_its_own_directory_below_the_tests_whatever_its_name(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    names = ["..", "a b", "a-b", "a/b", "x" * 300]
+    names = ["..", "a b", "a-b", "a/b", "x" * 300, "端" * 90]
     markers = "\n".join(
         f"@pytest.mark.device({name!r}, platform='android')" for name in names
     )

@@ -13,7 +13,8 @@ from pytest_device.options import Options
 from pytest_device.plugin.state import RETRIES
 from pytest_device.settings import Settings
 
-_NAME_LENGTH: Final = 100
+_NAME_BYTES: Final = 100
+"""Maximum length of a name in UTF-8: file systems allow 255 bytes, and the parts added to it need some of them."""
 _Path = TypeVar("_Path", bound=PurePath)
 
 
@@ -48,14 +49,22 @@ def ignore_in_git(settings: Settings, config: pytest.Config) -> None:
 
 
 def file_name(name: str) -> str:
-    """Return a unique name that is safe as a file name."""
+    """Return a unique name that is safe as a file name.
+
+    >>> file_name("device-1")
+    'device-1'
+    >>> file_name("tests/test_app.py::test_signs_in")
+    'tests-test_app.py-test_signs_in-c603892b'
+    """
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
-    if plain == name and len(name) <= _NAME_LENGTH:
+    encoded = plain.encode()
+    if plain == name and len(encoded) <= _NAME_BYTES:
         return name
 
-    return f"{plain[:_NAME_LENGTH]}-{crc32(name.encode(errors='replace')):08x}".lstrip(
-        "-"
-    )
+    # A character that the limit cuts in two is left out.
+    start = encoded[:_NAME_BYTES].decode(errors="ignore")
+    digest = f"{crc32(name.encode(errors='replace')):08x}"
+    return f"{start}-{digest}".lstrip("-")
 
 
 def path_from(start: _Path, path: _Path) -> _Path:
