@@ -160,6 +160,48 @@ def test_unterminated_lines_of_tests_withs_are_kept(
     assert not [line for line in run.lines() if ": starting," in line]
 
 
+def test_a_live_line_ends_with_the_wait_for_its_device(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=0.3)
+    wait = {"Retry-After": "0"}
+    service.add_fault("create", "reply", status=429, body="full", headers=wait)
+    service.add_fault("create", "reply", status=400, body="no such device")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_gets_none(device_session): pass
+
+        @pytest.mark.device(platform="ios")
+        def test_gets_one(device_session): pass
+        """
+    )
+
+    run = TerminalRun().finish()
+
+    assert any("1 passed, 1 error" in line for line in run.lines())
+    starting = [line for line in run.drawn() if "ios agent-device: starting" in line]
+    assert starting
+    assert not [line for line in starting if "android" in line]
+
+
+def test_a_live_line_ends_even_if_the_suite_freezes_every_clock(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=0.3)
+    pytester.makeconftest(
+        "import time\nnow = time.monotonic()\ntime.monotonic = time.time = lambda: now"
+    )
+    pytester.makepyfile(ONE)
+
+    run = TerminalRun().read_until(lambda run: "passed" in run.raw)
+
+    assert run.drawn()
+    assert any("1 passed" in line for line in run.finish().lines())
+
+
 def test_ctrl_c_removes_the_live_line(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

@@ -150,6 +150,9 @@ class EventLog:
 
     def take(self) -> list[Event]:
         """Return and clear the events; a report carries them from then on."""
+        if self._progress:
+            self._progress.end_waits()
+
         events = self._events
         self._events = []
         return events
@@ -165,7 +168,9 @@ class EventLog:
 
 
 _STEP_SECONDS: Final = 1.0
+"""Seconds between two updates of the status line, which counts seconds."""
 _STATE_LENGTH: Final = 40
+"""Maximum length of a state in the status line: the lines of several devices share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +186,10 @@ class _Progress:
     def __init__(self, config: pytest.Config, terminal: Terminal) -> None:
         self._terminal = terminal
         self._is_watched = is_watched(config, os.environ)
+        self._waiting: dict[str, _Boot] = {}
+        """Sessions that could not be created so far, by label: they have no ID yet."""
         self._boots: dict[str, _Boot] = {}
-        """Sessions that are not ready, by session ID; by label while the service has no capacity."""
+        """Sessions that are created but not ready, by session ID."""
 
     def note(self, event: Event) -> None:
         """Update the line for an event, which is already masked."""
@@ -190,31 +197,38 @@ class _Progress:
             return
 
         session = event.session
-        if session.session_id:
-            self._boots.pop(session.label, None)  # no longer waits for capacity
-
+        self._waiting.pop(session.label, None)
         if not isinstance(event, Created | StateChanged):
             self._boots.pop(session.session_id, None)
             return
 
         waited = session.waited_seconds + (session.late_seconds or 0.0)
         state = detail_of(event) or Status.NEW
-        self._boots[session.session_id or session.label] = _Boot(
-            session.label, STATES.get(state, state), time.monotonic() - waited
-        )
+        boot = _Boot(session.label, STATES.get(state, state), time.monotonic() - waited)
+        if session.session_id:
+            self._boots[session.session_id] = boot
+        else:
+            self._waiting[session.label] = boot
+
+    def end_waits(self) -> None:
+        """Forget the sessions without an ID: a test that gives up on one reports no event of it."""
+        self._waiting.clear()
 
     def sleep(self, seconds: float) -> None:
         """Sleep, and meanwhile show the awaited devices on a terminal."""
-        if not (self._is_watched and self._boots):
+        if not (self._is_watched and (self._waiting or self._boots)):
             _sleep(seconds)
             return
 
-        until = time.monotonic() + seconds
         try:
-            while (remaining := until - time.monotonic()) > 0:
-                devices = " · ".join(map(self._text, self._boots.values()))
+            # By counting, as in ``_sleep``: with a frozen clock, the end would never come.
+            left = seconds
+            while left > 0:
+                boots = [*self._waiting.values(), *self._boots.values()]
+                devices = " · ".join(map(self._text, boots))
                 self._terminal.draw(f"  device {devices}")
-                time.sleep(min(remaining, _STEP_SECONDS))
+                _sleep(min(left, _STEP_SECONDS))
+                left -= _STEP_SECONDS
         finally:
             self._terminal.draw("")
 
