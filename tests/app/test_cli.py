@@ -191,6 +191,26 @@ def test_the_declaration_is_written_with_the_entries_that_it_needs(
     assert done.stdout.splitlines() == ["wrote ../elsewhere.d.ts"]
 
 
+def test_links_to_an_app_on_another_drive_of_windows_have_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def relpath(path: str, start: str) -> str:
+        raise ValueError(f"path is on mount {path!r}, start on mount {start!r}")
+
+    root = _project(tmp_path / "app", {"experiments": {"typedRoutes": True}})
+    links, declaration = tmp_path / "links.py", tmp_path / "routes.d.ts"
+    monkeypatch.setattr(os.path, "relpath", relpath)
+
+    status = main(
+        ["app", "routes", str(root), f"--write={links}", f"--typescript={declaration}"]
+    )
+
+    assert status == 0
+    assert root.as_posix() in links.read_text()
+    assert declaration.is_file()
+    assert not (root / "tsconfig.json").exists()
+
+
 def test_a_secret_in_a_build_fails_without_being_printed(tmp_path: Path) -> None:
     root = put(
         _project(tmp_path),

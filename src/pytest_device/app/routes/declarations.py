@@ -46,7 +46,7 @@ def python_module(
     root: str,
     vendor: VendorProfile | str = VENDOR,
 ) -> str:
-    """Return the source of the module; ``root`` is the project directory relative to the module's."""
+    """Return the source of the module; ``root`` is the project directory, as seen from the module's."""
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(unique(parameters), []).append(name)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -75,21 +74,25 @@ def _contents(
     from pytest_device.app.routes.declarations import python_module
     from pytest_device.app.routes.entries import completed, default_include
 
+    # An app may be on another drive of Windows than the suite: then no relative path leads there.
+    from pytest_device.plugin.output.artifacts import path_from
+
+    app = project.root.absolute()
     if parsed.write:
         path = parsed.write
-        root = Path(os.path.relpath(project.root, path.absolute().parent)).as_posix()
+        root = path_from(path.absolute().parent, app).as_posix()
         yield path, python_module(project.routes.linkable, root, project.vendor)
 
     if parsed.typescript:
         path = parsed.typescript
         yield path, project.routes.typescript_declaration()
-        name = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-        if not name.startswith("../"):  # files outside the project need no entries
-            yield from completed(
-                project.root,
-                name,
-                parsed.include or default_include(project.vendor.word, name),
-            )
+
+        inside = path_from(app, path.absolute())
+        # Files outside the project need no entries.
+        if not inside.is_absolute() and inside.parts[0] != "..":
+            name = inside.as_posix()
+            include = parsed.include or default_include(project.vendor.word, name)
+            yield from completed(project.root, name, include)
 
 
 def _read(path: Path) -> str | None:
