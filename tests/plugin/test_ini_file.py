@@ -1,5 +1,7 @@
 """Values of our options that pytest takes for paths of tests when it looks for its ini file."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,20 @@ def test_a_value_in_pytest_addopts_is_refused_too(
     result.stderr.fnmatch_lines(
         [f"*instead of {suite}/pytest.ini: write --device-app-root=../app"]
     )
+
+
+def test_tests_on_two_drives_of_windows_run_with_the_ini_file_that_pytest_finds(
+    suite: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def commonpath(paths: Sequence[str]) -> str:
+        raise ValueError(f"Paths don't have the same drive: {paths}")
+
+    (suite.parent / "test_more.py").touch()
+    monkeypatch.setattr(os.path, "commonpath", commonpath)
+
+    pytester.runpytest_inprocess(
+        "--device-app-root", "../app", "tests/test_settings.py", "../test_more.py"
+    ).assert_outcomes(passed=1)
 
 
 @pytest.mark.usefixtures("suite")

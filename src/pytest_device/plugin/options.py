@@ -134,7 +134,13 @@ def _exists(path: Path) -> bool:
 
 def _nearest_ini(paths: Sequence[Path]) -> Path | None:
     """Return the ini file that pytest finds for paths: the nearest one above all of them."""
-    above = Path(os.path.commonpath([os.path.abspath(path) for path in paths]))  # noqa: PTH100  # keeps links, as pytest
+    common = os.path.abspath(paths[0])  # noqa: PTH100  # keeps links, as pytest
+    for path in paths[1:]:
+        # Nothing is above two drives of Windows: pytest then ignores the later path, too.
+        with suppress(ValueError):
+            common = os.path.commonpath([common, os.path.abspath(path)])  # noqa: PTH100
+
+    above = Path(common)
     for directory in (above, *above.parents):
         for name, section in _INI_FILES.items():
             path = directory / name
