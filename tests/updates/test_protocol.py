@@ -229,6 +229,7 @@ def in_json(manifest: object) -> Reply:
         (in_json([]), "not a JSON object"),
         (in_json({**MANIFEST, "id": "1"}), "id must be a UUID"),
         (in_json({**MANIFEST, "createdAt": "today"}), "ISO 8601"),
+        (in_json({**MANIFEST, "createdAt": "9999-12-31T23:00-02:00"}), "ISO 8601"),
         (in_json({**MANIFEST, "assets": {}}), "assets must be of type list"),
         (in_json({**MANIFEST, "assets": [1]}), "an asset must be an object"),
         (

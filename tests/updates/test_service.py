@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import cast
 
@@ -311,6 +311,16 @@ def test_an_app_that_polls_in_a_tight_loop_is_named(http: httpx.Client) -> None:
             ask(service, http, client_id="hasty")
 
     assert service.polling_devices == ("hasty",)
+
+
+def test_an_update_is_not_published_at_a_time_that_utc_lacks(tmp_path: Path) -> None:
+    late = datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-2)))
+
+    with DeviceUpdateService(clock=lambda: late) as service:
+        with pytest.raises(ConfigError, match="must be in the years 1 to 9999"):
+            service.publish(export(tmp_path), runtime_version="1.0")
+        with pytest.raises(ConfigError, match="must be in the years 1 to 9999"):
+            service.roll_back_to_embedded("1.0")
 
 
 def test_a_request_that_violates_the_protocol_is_refused_with_the_reason(

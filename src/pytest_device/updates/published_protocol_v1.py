@@ -6,7 +6,7 @@ Header names contain the vendor word. Structured fields follow RFC 8941.
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, cast
 
 from pytest_device.app.vendor import VendorProfile, profile_of
@@ -333,8 +333,7 @@ def _content(answer: Answer) -> tuple[str, dict[str, object]]:
 
 
 def _stamp(time: datetime) -> str:
-    text = in_utc(time).astimezone(UTC).isoformat(timespec="milliseconds")
-
+    text = in_utc(time).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
@@ -438,6 +437,6 @@ def _directive(
 
 def _date(text: str) -> datetime:
     try:
-        return in_utc(datetime.fromisoformat(text))
-    except ValueError:
+        return in_utc(text)
+    except ConfigError:
         refuse("a time must be an ISO 8601 date")

@@ -223,15 +223,22 @@ def moment_of(value: object) -> datetime | None:
 
 
 def in_utc(time: datetime | str) -> datetime:
-    """Return a time that compares with all others: one without a zone is in UTC. Raises ConfigError for no time."""
+    """Return a time in UTC, so that it compares with all others; one without a zone is in UTC already.
+
+    Raises ConfigError for anything else, and for a time that is in the year 0 or 10,000 in UTC.
+    """
     try:
         if isinstance(time, str):
             time = datetime.fromisoformat(time)
 
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, TypeError, AttributeError):
         raise ConfigError(
             f"{time!r} must be a datetime or an ISO 8601 string"
+        ) from None
+    except OverflowError:
+        raise ConfigError(
+            f"{time!r} must be in the years 1 to 9999, also in UTC"
         ) from None
 
 

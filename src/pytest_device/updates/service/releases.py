@@ -10,7 +10,7 @@ from pytest_device.app.runtime import is_valid_runtime_version
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.updates.export import Export, ExportedFile, read_export
 from pytest_device.updates.protocol import UpdateRequest
-from pytest_device.updates.values import Update
+from pytest_device.updates.values import Update, in_utc
 
 __tracebackhide__ = hides_frames
 
@@ -122,6 +122,8 @@ class Releases:
 
     def _later(self, now: datetime) -> datetime:
         """Return a time later than the last release, since devices only accept newer ones, in whole milliseconds."""
+        # Here rather than for each reply: a clock of the suite may be near the end of the years.
+        now = in_utc(now)
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         if not self._releases:
             return now
