@@ -417,15 +417,15 @@ ENDINGS = {
     # what the test does with the text, and what is shown of it
     "pytest.exit(text)": "*! _pytest.outcomes.Exit: *text[*][*][*]* !*",
     "raise KeyboardInterrupt(text)": "*! KeyboardInterrupt: *text[*][*][*]* !*",
-    "breaks(request, 'pytest_runtest_logfinish', text)": "INTERNALERROR> *text[*][*][*]*",
-    "breaks(request, 'pytest_sessionfinish', text)": "RuntimeError: *text[*][*][*]*",
-    "breaks(request, 'pytest_unconfigure', text)": "RuntimeError: *text[*][*][*]*",
+    "breaks(request, 'pytest_runtest_logfinish', RuntimeError(text))": "INTERNALERROR> *text[*][*][*]*",
+    "breaks(request, 'pytest_sessionfinish', SystemExit(text))": "text[*][*][*]*",
+    "breaks(request, 'pytest_unconfigure', ImportError(text))": "ImportError: *text[*][*][*]*",
     "request.session.shouldstop = text": "*! *text[*][*][*]* !*",
     "request.session.shouldfail = text": "*! *text[*][*][*]* !*",
 }
 ENDING = """
-def breaks(request, hook, text):
-    def fail(): raise RuntimeError(text)
+def breaks(request, hook, error):
+    def fail(): raise error
     request.config.pluginmanager.register(type("Broken", (), {{hook: staticmethod(fail)}})())
 
 def ends(request, text):
@@ -947,6 +947,8 @@ def test_logs(device_session, caplog):
     assert secret.getMessage() == "secret ***"
     assert secret.made_by == "the suite's own"
     assert os.environ["DEVICE_TOKEN"].encode() not in dumps(QueueHandler(SimpleQueue()).prepare(secret))
+    logging.getLogger().warning("stack", stack_info=True)  # https://ann:in-the-source@service.invalid
+    assert "ann:in-the-source" not in caplog.text
 
 @pytest.mark.device(platform="android")
 def test_logs_nonsense(device_session, capsys):

@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import os
 import traceback
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any, Final, TextIO, cast
@@ -23,8 +23,13 @@ _CONTEXTS: Final = ("_pytest.subtests", "pytest_subtests")
 """Modules of the descriptions of subtests."""
 _RESULTS: Final = "allure_commons.model2"
 """Module of the parts of Allure's results."""
-_OF_OSERROR: Final = ("strerror", "filename", "filename2")
-"""Displayed attributes of an OSError, which are neither in its arguments nor in its ``__dict__``."""
+_SHOWN: Final[Mapping[type[BaseException], Sequence[str]]] = {
+    ImportError: ("msg",),
+    OSError: ("strerror", "filename", "filename2"),
+    SyntaxError: ("msg", "filename", "text"),
+    SystemExit: ("code",),
+}
+"""What Python shows of an error instead of its arguments, and keeps outside of its ``__dict__``."""
 _TRACEBACKS: Final = logging.Formatter()
 _REGISTERING: Final = RLock()
 """Held while plugins are registered: services learn the first secret of a run in threads of their own."""
@@ -127,6 +132,9 @@ class Secrets:
         if (masked := self.redactor.text(message)) != message:
             record.msg = masked
             record.args = ()
+
+        if record.stack_info:
+            record.stack_info = self.redactor.text(record.stack_info)
 
         if record.exc_info and record.exc_info[0]:
             text = _TRACEBACKS.formatException(record.exc_info)
@@ -276,18 +284,18 @@ def _mask_error(error: BaseException, redactor: Redactor) -> None:
     chain: list[BaseException] = []
     while pending:
         link = pending.pop()
-        if link is None or link in chain:
+        # By identity: an error of the suite may compare in its own way.
+        if link is None or any(link is earlier for earlier in chain):
             continue
 
         chain.append(link)
         link.args = _masked(link.args, redactor)
         _mask_attributes(link, redactor)
 
-        if isinstance(link, OSError):
-            for name in _OF_OSERROR:
-                text = getattr(link, name)
-                if isinstance(text, str):
-                    setattr(link, name, redactor.text(text))
+        for kind, names in _SHOWN.items():
+            if isinstance(link, kind):
+                for name in names:
+                    setattr(link, name, _masked(getattr(link, name), redactor))
 
         pending += [link.__cause__, link.__context__]
 
