@@ -981,6 +981,43 @@ def test_log_records_without_a_secret_are_unchanged(pytester: pytest.Pytester) -
     pytester.runpytest_subprocess().assert_outcomes(passed=2)
 
 
+NAMED = """
+import os
+from typing import NamedTuple
+import pytest
+
+class Place(NamedTuple):
+    file: str
+    text: str
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(call):
+    report = yield
+    report.plain = Place("a.py", "nothing secret")
+    report.secret = Place("a.py", os.environ["DEVICE_TOKEN"])
+    return report
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report):
+    print(report.plain.text, "in", report.plain.file)
+    print("text", report.secret.text, "in", report.secret.file)
+"""
+
+
+@pytest.mark.usefixtures("planted")
+def test_named_tuples_in_a_report_stay_named_tuples(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(UNASKED + NAMED)
+    pytester.makepyfile(
+        "import pytest\n\n@pytest.mark.device(platform='android')\ndef test_it(device_session): pass"
+    )
+
+    result = pytester.runpytest("-s")
+
+    result.stdout.fnmatch_lines(
+        ["*nothing secret in a.py*", "*text [*][*][*] in a.py*"]
+    )
+
+
 @pytest.mark.usefixtures("planted")
 def test_after_the_run_log_records_are_created_as_before(
     pytester: pytest.Pytester,

@@ -2,9 +2,10 @@
 
 import dataclasses
 import logging
+import operator
 import os
 import traceback
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any, Final, TextIO, cast
@@ -30,6 +31,7 @@ _SHOWN: Final[Mapping[type[BaseException], Sequence[str]]] = {
     SystemExit: ("code",),
 }
 """What Python shows of an error instead of its arguments, and keeps outside of its ``__dict__``."""
+_Container = list[Any] | tuple[Any, ...] | dict[Any, Any]
 _TRACEBACKS: Final = logging.Formatter()
 _REGISTERING: Final = RLock()
 """Held while plugins are registered: services learn the first secret of a run in threads of their own."""
@@ -303,7 +305,7 @@ def _mask_error(error: BaseException, redactor: Redactor) -> None:
             pending += cast("BaseExceptionGroup[BaseException]", link).exceptions
 
 
-def _masked_list(values: list[object], redactor: Redactor) -> list[Any]:
+def _masked_list(values: list[Any], redactor: Redactor) -> list[Any]:
     """Mask values; the texts of a traceback are lines, which only together show that they are a private key."""
     lines = [value for value in values if isinstance(value, str)]
     if lines == values and any(KEY_MARK in line for line in lines):
@@ -320,21 +322,13 @@ def _mask_attributes(holder: object, redactor: Redactor) -> None:
 
 
 def _masked(value: Any, redactor: Redactor) -> Any:
-    """Mask texts, return copies of containers with masked values, and mask pytest's own objects in place."""
+    """Mask texts, return copies of containers with a secret, and mask pytest's own objects in place."""
     match value:
         case str():
-            return redactor.text(value)
-        case list():
-            return _masked_list(cast("list[object]", value), redactor)
-        case tuple():
-            return tuple(
-                _masked(inner, redactor) for inner in cast("tuple[object, ...]", value)
-            )
-        case dict():
-            return {
-                key: _masked(inner, redactor)
-                for key, inner in cast("dict[object, object]", value).items()
-            }
+            text = redactor.text(value)
+            return value if text == value else text
+        case list() | tuple() | dict():
+            return _masked_container(cast("Any", value), redactor)
         case _ if hasattr(value, "toterminal") or type(value).__module__ == _RESULTS:
             _mask_attributes(value, redactor)
         case _ if type(value).__module__.startswith(_CONTEXTS):
@@ -345,3 +339,24 @@ def _masked(value: Any, redactor: Redactor) -> Any:
             pass
 
     return cast("object", value)
+
+
+def _masked_container(values: _Container, redactor: Redactor) -> _Container:
+    """Return a copy with masked values; without a secret, the container itself, on whose type a plugin may rely."""
+    before: Collection[Any] = values
+    masked: _Container
+    if isinstance(values, dict):
+        before = values.values()
+        masked = {key: _masked(inner, redactor) for key, inner in values.items()}
+        after: Collection[Any] = masked.values()
+    elif isinstance(values, list):
+        after = masked = _masked_list(values, redactor)
+    else:
+        parts = [_masked(inner, redactor) for inner in values]
+        make = getattr(values, "_make", tuple)  # a named tuple has names for its values
+        after = masked = make(parts)
+
+    if len(before) == len(after) and all(map(operator.is_, before, after)):
+        return values
+
+    return masked
