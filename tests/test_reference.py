@@ -21,6 +21,7 @@ from pytest_device.plugin.shard import weighed
 from pytest_device.redact import is_secret_name
 from pytest_device.report.bill import cost_of
 from pytest_device.report.lines import normalize
+from pytest_device.report.phase import sessions_of
 from pytest_device.scheduling.estimates import (
     end_of,
     finish_time_divisible,
@@ -88,6 +89,7 @@ FUNCTIONS = (
     next_piece_for,
     normalize,
     resolve,
+    sessions_of,
     shortened,
     split,
     variants,

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import Any, Final
 
 from pytest_device.options import Options
-from pytest_device.report.phase import TestPhase
+from pytest_device.report.phase import TestPhase, sessions_of
 from pytest_device.report.receipt import DeviceTime
 from pytest_device.sessions.events import (
     Attached,
@@ -161,12 +161,9 @@ class Bill:
 
     def add_attempt(self, phases: Sequence[TestPhase], *, is_retried: bool) -> None:
         """Count an attempt at a test for each session that it had, with its whole time: all its devices run that long."""
-        sessions = dict.fromkeys(
-            session_id for phase in phases for session_id in phase.sessions
-        )
         seconds = sum(phase.seconds for phase in phases)
 
-        for session_id in sessions:
+        for session_id in sessions_of(phases):
             use = self.uses.get(session_id)
             if use is None:
                 continue

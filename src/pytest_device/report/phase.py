@@ -49,3 +49,18 @@ def deciding_phase(phases: Sequence[TestPhase]) -> TestPhase:
             return phase
 
     return phases[-1]
+
+
+def sessions_of(phases: Sequence[TestPhase]) -> list[str]:
+    """Return the IDs of the sessions that an attempt had, each once: a phase names those of the phases before, too.
+
+    >>> setup = TestPhase("test_app.py::test_signs_in", "setup", "passed", sessions=("a",))
+    >>> call = TestPhase("test_app.py::test_signs_in", "call", "passed", sessions=("a", "b"))
+    >>> sessions_of([setup, call])
+    ['a', 'b']
+    """
+    sessions: dict[str, None] = {}
+    for phase in phases:
+        sessions.update(dict.fromkeys(phase.sessions))
+
+    return list(sessions)

@@ -8,7 +8,7 @@ from pytest_device.figures import counted
 from pytest_device.report.bill import Bill, Cost, Minutes, cost_of
 from pytest_device.report.fold import Entry
 from pytest_device.report.lines import Incident, group_incidents
-from pytest_device.report.phase import REPEATED, TestPhase, deciding_phase
+from pytest_device.report.phase import REPEATED, TestPhase, deciding_phase, sessions_of
 from pytest_device.report.receipt import Line, Receipt, listed
 from pytest_device.settings import Settings
 
@@ -45,9 +45,6 @@ class _Attempt:
         """Return the attempt as plain values."""
         seconds = sum(phase.seconds for phase in self.phases)
         waited_seconds = sum(phase.waited_seconds for phase in self.phases)
-        sessions = dict.fromkeys(
-            session_id for phase in self.phases for session_id in phase.sessions
-        )
 
         return {
             "attempt": self.number,
@@ -56,7 +53,7 @@ class _Attempt:
             "error": self.error or None,
             "seconds": round(seconds, 3),
             "waited_seconds": round(waited_seconds, 3),
-            "sessions": list(sessions),
+            "sessions": sessions_of(self.phases),
         }
 
 
