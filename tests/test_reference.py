@@ -13,6 +13,7 @@ import pytest_device
 from pytest_device import DeviceClient, SessionRequest
 from pytest_device.controllers.snapshot import Rect
 from pytest_device.figures import in_one_sentence, shortened
+from pytest_device.http_status import is_temporary_status
 from pytest_device.platforms.addresses import canonical
 from pytest_device.plugin.durations import junit_name
 from pytest_device.plugin.markers import arguments_by_name, variants
@@ -82,6 +83,7 @@ FUNCTIONS = (
     in_camel_case,
     in_one_sentence,
     is_secret_name,
+    is_temporary_status,
     junit_name,
     level_of,
     masked_typed,

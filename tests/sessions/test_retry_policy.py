@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from pytest_device.http_status import is_temporary_status
 from pytest_device.sessions.retry_policy import (
     MAX_PAUSE_SECONDS,
     MAX_RETRY_AFTER_SECONDS,
     created_nothing,
     has_no_capacity,
-    is_temporary_status,
     pause_after,
     retry_after,
 )

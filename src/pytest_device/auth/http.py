@@ -34,8 +34,6 @@ A timeout per read would never expire for a response that trickles in.
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 ACCEPT_JSON: Final = "application/json, text/javascript; q=0.01"
-SERVER_ERRORS: Final = 500
-"""The first status that blames the server, not the request."""
 
 
 @dataclass(frozen=True, slots=True)

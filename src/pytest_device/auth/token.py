@@ -21,7 +21,6 @@ from pytest_device.auth.config import (
 from pytest_device.auth.http import (
     ACCEPT_JSON,
     FORM_TYPE,
-    SERVER_ERRORS,
     Reply,
     seconds_of,
     send,
@@ -40,6 +39,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
     hides_frames,
 )
+from pytest_device.http_status import SERVER_ERRORS
 from pytest_device.redact import shown
 from pytest_device.secret_registry import SECRETS
 

@@ -14,6 +14,7 @@ import httpx
 from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.controllers.environment import environment_of
 from pytest_device.errors import ControllerError, ControllerLostError
+from pytest_device.http_status import GATEWAY_ERRORS
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import (
@@ -44,7 +45,6 @@ _IDLE_SECONDS: Final = 2.0
 """Shorter than any server keeps an idle connection, so that no action is sent on one that is just closing."""
 _GRACE_SECONDS: Final = 0.5
 """Seconds after the end of a call until its connection is closed: a silent controller runs into httpx's timeout."""
-_GATEWAY: Final = frozenset({502, 503, 504})
 _REDIRECT: Final = range(300, 400)
 _UNAUTHORIZED: Final = 401
 
@@ -215,7 +215,7 @@ class Client:
             except httpx.HTTPError:
                 pass
             else:
-                if reply.status not in _GATEWAY:
+                if reply.status not in GATEWAY_ERRORS:
                     return reply
 
             self._sleep(pause)

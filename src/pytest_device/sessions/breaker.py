@@ -28,6 +28,7 @@ from pytest_device.errors import (
     StatusError,
     UnauthorizedError,
 )
+from pytest_device.http_status import GATEWAY_ERRORS
 from pytest_device.options import Options
 from pytest_device.spec import POLL_INTERVAL_SECONDS
 from pytest_device.verdict import Verdict
@@ -62,7 +63,6 @@ OUTAGE_PROBE: Final = 12
 MIN_FAILURES: Final = 2
 """A single failure may concern one session only; a run that does not retry starts has not seen a second one."""
 
-_GATEWAY_ERRORS: Final = frozenset({502, 503, 504})
 _ERRORS: Final = range(400, 600)
 
 
@@ -524,9 +524,7 @@ def is_outage(error: BaseException) -> bool:
     """Return whether a create call failed in front of the service: at a gateway, a firewall or a proxy."""
     if not isinstance(error, StatusError):
         return False
-    return error.status in _GATEWAY_ERRORS or (
-        error.is_page and error.status in _ERRORS
-    )
+    return error.status in GATEWAY_ERRORS or (error.is_page and error.status in _ERRORS)
 
 
 def _release(permits: Mapping[str, BreakerPermit]) -> None:

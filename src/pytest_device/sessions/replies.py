@@ -20,6 +20,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.figures import in_one_sentence
+from pytest_device.http_status import is_temporary_status
 from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
@@ -27,7 +28,6 @@ from pytest_device.sessions.retry_policy import (
     has_no_capacity,
     is_page,
     is_success,
-    is_temporary_status,
 )
 from pytest_device.spec import UNAUTHORIZED_ERROR
 

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Final, cast
 
+from pytest_device.http_status import is_temporary_status
 from pytest_device.sessions.partial import nodes_of, session_id_in, url_in
 
 ATTEMPTS: Final = 3
@@ -26,8 +27,6 @@ recovers sooner."""
 
 _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
-_PASSING: Final = frozenset({408, 425, _TOO_MANY_REQUESTS})
-_SERVER_ERRORS: Final = 500
 _NOT_FOUND: Final = 404
 _ACCESS_REFUSALS: Final = frozenset({401, 403, _NOT_FOUND})
 """Statuses with which a service refuses a token: also 404, which hides what the token may not see."""
@@ -43,11 +42,6 @@ def pause_after(attempts: int, retry_after_seconds: float | None = None) -> floa
     """Return the seconds to wait after ``attempts`` attempts, at least as long as the last response asked for."""
     backoff = BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 10)
     return min(max(backoff, retry_after_seconds or 0.0), MAX_PAUSE_SECONDS)
-
-
-def is_temporary_status(status: int) -> bool:
-    """Return whether the same call may succeed later: the timing was wrong, or the server failed."""
-    return status in _PASSING or status >= _SERVER_ERRORS
 
 
 def is_success(status: int) -> bool:

@@ -9,7 +9,6 @@ from typing import Final, Self, TypeAlias
 
 from pytest_device.auth.config import DiscoveryDocument
 from pytest_device.auth.discovery import fetch_discovery
-from pytest_device.auth.http import SERVER_ERRORS
 from pytest_device.auth.provider.model import Client, User
 from pytest_device.auth.provider.sign_in import is_fresh
 from pytest_device.auth.request import AuthRequest
@@ -25,6 +24,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
     hides_frames,
 )
+from pytest_device.http_status import is_temporary_status
 from pytest_device.redact import shown
 from pytest_device.spelling import unknown
 
@@ -40,7 +40,6 @@ SCOPES: Final = ("openid", "profile")
 _ATTEMPTS: Final = 2
 """Sign-ins of one user to try if the provider fails; after a refusal, more could lock the account."""
 _TEMPORARY: Final = frozenset(("server_error", "temporarily_unavailable"))
-_TOO_MANY_REQUESTS: Final = 429
 
 
 class ExternalProvider:
@@ -215,8 +214,7 @@ class ExternalProvider:
         try:
             return fetch_discovery(self.issuer)
         except UnexpectedReplyError as error:
-            status = error.status or 0
-            if status == _TOO_MANY_REQUESTS or status >= SERVER_ERRORS:
+            if is_temporary_status(error.status or 0):
                 raise
             raise ConfigError(
                 f"{error}. The issuer must be exactly as in the provider's metadata"

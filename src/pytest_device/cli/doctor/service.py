@@ -26,6 +26,7 @@ from pytest_device.errors import (
     UnauthorizedError,
 )
 from pytest_device.escape import escaped
+from pytest_device.http_status import is_temporary_status
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.provider.backend import (
     MAIN,
@@ -71,7 +72,9 @@ _NETWORK_FIXES: Final = (
     (r"[Tt]imed out|Timeout|unreachable|[Nn]o route", _ROADBLOCK_FIX),
 )
 _RENT: Final = "rent"
-_LATER: Final = "try again, and contact the operator of the service if it persists"
+_LATER: Final = (
+    "try again later, and contact the operator of the service if it persists"
+)
 _CAPACITY: Final = f"try again when the service has capacity, or increase {Options.wait_timeout_seconds.flag}"
 _RENT_FIXES: Final[Mapping[type[DeviceError], str]] = {
     NotFoundError: f"set the ID of a project that the token's account owns ({Options.app_id.spellings})",
@@ -200,8 +203,8 @@ def _fix_of_refusal(error: DeviceError) -> str:
             return "check what removes the Authorization header on the way: a proxy, or a redirecting URL"
         case ForbiddenError():
             return "give the token's robot user the Developer role on the account that owns the project"
-        case StatusError() if error.status >= 500 or error.status == 429:  # noqa: PLR2004
-            return "try again later, and contact the operator of the service if it persists"
+        case StatusError() if is_temporary_status(error.status):
+            return _LATER
         case _:
             return _ADDRESS_FIX
 
