@@ -361,9 +361,17 @@ def seconds_until(time: "datetime") -> float:
 
 def date_and_time(text: str) -> str:
     """Format a time of an entry as local date and time."""
-    return f"{time_of(text).astimezone():%Y-%m-%d %H:%M}"
+    return f"{_localized(time_of(text)):%Y-%m-%d %H:%M}"
 
 
 def time_of_day(time: "datetime") -> str:
     """Format a time as local hours and minutes."""
-    return f"{time.astimezone():%H:%M}"
+    return f"{_localized(time):%H:%M}"
+
+
+def _localized(time: "datetime") -> "datetime":
+    """Return a time in this machine's zone; one of the year 1 or 9999 may not exist there, and stays as it is."""
+    try:
+        return time.astimezone()
+    except (OverflowError, ValueError):
+        return time
