@@ -18,6 +18,9 @@ from pytest_device.platforms.addresses import canonical
 from pytest_device.plugin.durations import junit_name
 from pytest_device.plugin.markers import arguments_by_name, variants
 from pytest_device.plugin.output.artifacts import file_name
+from pytest_device.plugin.output.ci_report import service_of
+from pytest_device.plugin.output.device_report import run_of_ci
+from pytest_device.plugin.output.plan import at_once
 from pytest_device.plugin.shard import weighed
 from pytest_device.redact import is_secret_name
 from pytest_device.report.bill import cost_of
@@ -72,6 +75,7 @@ def examples_of(name: str) -> Iterator[doctest.DocTest]:
 FUNCTIONS = (
     arguments_by_name,
     as_given,
+    at_once,
     canonical,
     closest,
     cost_of,
@@ -91,6 +95,8 @@ FUNCTIONS = (
     next_piece_for,
     normalize,
     resolve,
+    run_of_ci,
+    service_of,
     sessions_of,
     shortened,
     split,

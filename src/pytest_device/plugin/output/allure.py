@@ -84,6 +84,7 @@ class _Writer:
                 arguments[argument] = self._masked(value)
 
     def after(self, *_: object) -> None:
+        """Remove the masked copy of an attachment, which Allure has copied by now."""
         if self._copy:
             self._copy.unlink()
             self._copy = None
@@ -93,13 +94,14 @@ class _Writer:
         if b"\0" in plain[:_HEAD_BYTES]:
             return plain
 
-        return self._redactor.text(plain.decode(errors="surrogateescape")).encode(
-            errors="surrogateescape"
-        )
+        # So that bytes that are not UTF-8 stay as they are.
+        text = plain.decode(errors="surrogateescape")
+        return self._redactor.text(text).encode(errors="surrogateescape")
 
     def _file(self, source: Path) -> Path:
         """Return the file, or a masked copy if it contains a secret."""
-        if not source.is_file():  # Allure reports the problem
+        # Allure reports the problem.
+        if not source.is_file():
             return source
 
         plain = source.read_bytes()

@@ -53,16 +53,16 @@ def note_devices(item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
 
 def attached(directory: Path) -> list[Path]:
     """Return the files of a test's directory that reporters show, those of several devices next to each other."""
-    return [
-        path
-        for name in _ATTACHED
-        for path in sorted(directory.rglob(name))
-        if path.is_file()
-    ]
+    files: list[Path] = []
+    for name in _ATTACHED:
+        files += [path for path in sorted(directory.rglob(name)) if path.is_file()]
+
+    return files
 
 
 def shown_name(path: Path) -> str:
     """Return the name of a file, with the name of its device if the test has several."""
+    # Only the test's own directory has these; those of its devices are below it.
     is_of_test = any((path.parent / name).exists() for name in ("failure.md", ARCHIVE))
     return path.name if is_of_test else f"{path.parent.name}/{path.name}"
 

@@ -56,7 +56,13 @@ def report_to_ci(
 
 
 def service_of(setting: str, environ: Mapping[str, str]) -> str | None:
-    """Return the CI service that a run reports to, None without one."""
+    """Return the CI service that a run reports to, None without one.
+
+    >>> service_of("auto", {"GITHUB_ACTIONS": "true"})
+    'github'
+    >>> service_of("gitlab", {"GITHUB_ACTIONS": "true"})
+    'gitlab'
+    """
     if setting in {GITHUB, GITLAB}:
         return setting
     if setting == "off":
@@ -105,6 +111,7 @@ class _Places:
 def _import_error(report: pytest.CollectReport) -> str:
     """Return the error of a file: pytest's first line only names the file."""
     lines = report.longreprtext.splitlines()
+    # As in pytest's tracebacks; the last one is the error itself.
     errors = [line[1:].strip() for line in lines if line.startswith("E ")]
     return errors[-1] if errors else first_line(report)
 
@@ -163,7 +170,8 @@ class CiReport:
         properties = {name: str(value) for name, value in report.user_properties}
         result.device = properties.get(DEVICE) or properties.get("device_platform", "")
         result.minutes = properties.get("device_minutes", "")
-        if not self._settings.local:  # pages of the local service end with the run
+        # The pages of a local service end with the run.
+        if not self._settings.local:
             result.page = properties.get(SESSION_URL, "")
         if directory := properties.get("device_artifacts"):
             result.files = self._files(Path(directory))
@@ -175,7 +183,8 @@ class CiReport:
         shown = path.relative_to(start) if path.is_relative_to(start) else path
         return shown.as_posix()
 
-    @pytest.hookimpl(tryfirst=True)  # before the report is saved
+    # Before the report is saved.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Note whether all tests could run."""
         self._is_interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
@@ -188,6 +197,7 @@ class CiReport:
         path = Path(self._summary_path)
         try:
             with path.open("a", encoding="utf-8", errors="replace") as file:
+                # The limit applies to all that the step writes, also before pytest.
                 used = file.tell()
                 gap = "\n" if used else ""
                 text = summary(self._run(), MAX_BYTES - used - len(gap), self._mask)
@@ -203,13 +213,13 @@ class CiReport:
 
     def _run(self) -> RunSummary:
         terminal = self._terminal
-        # The receipt, whose first line counts the sessions; the minutes next to it.
-        first, *more = [line.text for line in terminal.receipt.lines()] or [""]
+        receipt = [line.text for line in terminal.receipt.lines()]
         minutes = [line.text for line in terminal.run_report.minute_lines()]
 
         return RunSummary(
             self._all_results(),
-            [*filter(None, [first]), *minutes, *more],
+            # The minutes next to the receipt's first line, which counts the sessions.
+            [*receipt[:1], *minutes, *receipt[1:]],
             self._settings.shard or "",
             self._is_interrupted,
         )
@@ -241,7 +251,8 @@ class CiReport:
         name = f"pytest_device_{os.getpid()}_{now}"
         return gitlab_section(title, name, now // 1_000_000_000)
 
-    @pytest.hookimpl(trylast=True)  # below the lines about devices
+    # Below the lines about devices.
+    @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
         self, terminalreporter: "pytest.TerminalReporter"
     ) -> None:

@@ -215,18 +215,19 @@ class DeviceReport:
             case Created() | TakenOver() | Attached() | Ready():
                 self._begin_device(entry.session)
             case Stopped() | Kept() | KeptWarm():
-                of = entry.session
-                label, began = self._devices.pop(of.session_id, ("", 0.0))
+                session = entry.session
+                label, began = self._devices.pop(session.session_id, ("", 0.0))
                 if label:
-                    self._end_device(label, of.session_id, began, of.at)
+                    self._end_device(label, session.session_id, began, session.at)
             case _:
                 pass
 
-    def _begin_device(self, of: "SessionRef") -> None:
+    def _begin_device(self, session: "SessionRef") -> None:
         """Note when a session was requested."""
-        began = of.at - of.waited_seconds
-        _, earlier = self._devices.get(of.session_id, ("", began))
-        self._devices[of.session_id] = of.label, min(began, earlier)
+        began = session.at - session.waited_seconds
+        # A prefetched session counts its wait anew when a test begins to wait for it.
+        _, earlier = self._devices.get(session.session_id, ("", began))
+        self._devices[session.session_id] = session.label, min(began, earlier)
 
     def _end_device(
         self, label: str, session_id: str, began: float, ended: float
@@ -333,9 +334,8 @@ class DeviceReport:
 
         self._devices.clear()
 
-        for nodeid in list(self._open):
-            # Its reports may never arrive: readers complete what has no end.
-            del self._open[nodeid]
+        # The reports of these tests may never arrive: readers complete what has no end.
+        self._open.clear()
 
         status = Status.FAILED if self._has_failed else Status.PASSED
         self._keep(RunEnded(status, time.time()))
@@ -359,11 +359,16 @@ class DeviceReport:
 
 
 def run_of_ci(environ: Mapping[str, str]) -> str | None:
-    """Return what a CI service calls this run, the same in all its shards; None outside of CI."""
+    """Return what a CI service calls this run, the same in all its shards; None outside of CI.
+
+    >>> run_of_ci({"GITHUB_RUN_ID": "17", "GITHUB_RUN_ATTEMPT": "2"})
+    '17-2'
+    """
     for names in _RUN_VARIABLES:
         values = [environ[name] for name in names if environ.get(name)]
         if values:
             return "-".join(values)
+
     return None
 
 
@@ -413,6 +418,7 @@ def _has_failed(report: pytest.TestReport) -> bool:
 def _status(reports: list[pytest.TestReport]) -> tuple[Status, bool]:
     """Return how an attempt ended, and whether it was to end so."""
     for report in reports:
+        # pytest has no other sign of a test that was to fail and passed.
         if report.failed and "XPASS(strict)" in str(report.longrepr):
             return Status.PASSED, False
 

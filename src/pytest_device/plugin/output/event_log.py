@@ -65,6 +65,7 @@ class EventLog:
         event = timed(masked(event, self._redactor.text), time.time())
         self._events.append(event)
 
+        # From its beginning: a test that gets no device should name its session, too.
         if isinstance(event, Attached | Created | TakenOver) and self.item is not None:
             note_session(self.item, event.session)
 
@@ -137,8 +138,9 @@ class EventLog:
             return
 
         config = session.remote_config
+        # On Android, a service may have none.
+        url = config.web_preview_url if config else None
         label = f"{session.platform} {session.type}"
-        url = config and config.web_preview_url
         if self._link and url:
             self._link.preview(label, url)
         else:
@@ -150,6 +152,7 @@ class EventLog:
 
     def take(self) -> list[Event]:
         """Return and clear the events; a report carries them from then on."""
+        # A report ends a phase of a test, and with it the waits of that phase.
         if self._progress:
             self._progress.end_waits()
 

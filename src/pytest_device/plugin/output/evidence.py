@@ -73,7 +73,10 @@ _MAX_FILE_LENGTH: Final = 16 * 1024 * 1024
 _WHOLE_SECOND: Final = timedelta(seconds=1)
 """Phones tell their time in whole seconds: log lines of up to a second before the last action are shown, too."""
 _HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
-"""Connection details, which give access to the device, and launch arguments, any part of which may be a credential."""
+"""Connection details, which give access to the device, and launch arguments, any part of which may be a credential.
+
+The document's session has no launch arguments, but a service may return what it was sent.
+"""
 
 _logger: Final = logging.getLogger("pytest_device")
 
@@ -374,6 +377,7 @@ class EvidenceTaker:
         masked = self._recorder.masker.value(report)
 
         try:
+            # "replace": what an app shows may have half a character, which no encoding has.
             text = json.dumps(to_json(masked), indent=2, ensure_ascii=False)
             (evidence.directory / FAILURE_FILE).write_text(
                 f"{text}\n", "utf-8", "replace"
@@ -384,7 +388,11 @@ class EvidenceTaker:
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
 
-        return [*masked.lines(), *filter(None, [masked.missing_line()])]
+        lines = list(masked.lines())
+        missing = masked.missing_line()
+        if missing:
+            lines.append(missing)
+        return lines
 
     def _save(
         self,
@@ -454,6 +462,7 @@ class EvidenceTaker:
         for file, content in evidence_of(
             driver, seconds=seconds, missing=evidence.miss
         ):
+            # It comes before the logs, whose lines are chosen by the device's clock.
             if file == "app.json":
                 clock = self._clock_of(json.loads(content).get("time"))
             elif file.endswith(".txt"):
@@ -598,6 +607,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
     """Return the polling wait that ended with an error or led to it, None if there was none."""
+    # By name, since Selenium is loaded only by tests that use it.
     names = [type(link).__name__ for link in _chain(error)]
     if "TimeoutException" not in names:
         return None

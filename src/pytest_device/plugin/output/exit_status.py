@@ -57,5 +57,6 @@ class ExitStatus:
     def _is_by_verdict(self) -> bool:
         try:
             return settings_of(self._config).exit_status == "verdict"
-        except ConfigError:  # reported before
+        # pytest has shown it already.
+        except ConfigError:
             return False

@@ -1,6 +1,7 @@
 """Formats the error and the devices in the report of a failed test."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -34,21 +35,23 @@ def is_of_a_client(error: BaseException) -> bool:
 
 def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
     """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
+    # A list, since the chain is cut below.
     for raised in list(_chain(error.value)):
         frames = list(_frames(raised.__traceback__))
-        if not frames or (
-            frames[-1][1] == _OURS and _package(type(raised).__module__) not in _CLIENTS
-        ):
-            continue  # an error in this package: its frames explain it
+        is_of_client = _package(type(raised).__module__) in _CLIENTS
+        # The frames of an error in this package explain it.
+        if not frames or (frames[-1][1] == _OURS and not is_of_client):
+            continue
 
         raised.__traceback__ = _without_clients(frames[0][0])
         cause = raised.__cause__ or raised.__context__
+        # Raised and handled within the client: nothing of the suite led to it.
         if cause and all(is_client for _, is_client in _marked(cause.__traceback__)):
             raised.__cause__ = None
             raised.__suppress_context__ = True
 
         message: object = getattr(raised, "msg", None)
-        if isinstance(message, str) and _package(type(raised).__module__) in _CLIENTS:
+        if isinstance(message, str) and is_of_client:
             vars(raised).update(msg=ADVERTISEMENT.sub("", message), stacktrace=None)
 
     # Pytest reads it earlier for a unittest case.
@@ -87,11 +90,13 @@ def _without_clients(traceback: TracebackType) -> TracebackType:
 
     Changes it in place, because pytest, its debugger and other reporters share it.
     """
-    kept = [frame for frame, is_client in _marked(traceback) if not is_client] or [
-        traceback
-    ]
-    for frame, following in zip(kept, [*kept[1:], None], strict=True):
+    kept = [frame for frame, is_client in _marked(traceback) if not is_client]
+    if not kept:
+        kept = [traceback]
+
+    for frame, following in pairwise(kept):
         frame.tb_next = following
+    kept[-1].tb_next = None
 
     return kept[0]
 
@@ -154,7 +159,7 @@ def describe(
     ``page`` is the page of a session that the test did not get. Without ``has_pages``, pages end with the run.
     ``more`` are lines that the error does not have.
     """
-    # Else nothing that its error does not say.
+    # Without any of them, the error itself says all.
     if not (sessions or directory or (page and has_pages)):
         return ""
 

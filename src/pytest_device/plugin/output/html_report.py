@@ -16,6 +16,7 @@ def add_files(
     report: "pytest.TestReport", config: "pytest.Config", files: Mapping[str, Path]
 ) -> None:
     """Add files, by the names to show, to a report; links are relative to the HTML file, which may be moved together with them."""
+    # Only runs that write this report have the package.
     make: Any = import_module("pytest_html.extras")
     start = _directory_of(config)
     extras: list[Any] = list(getattr(report, "extras", ()))

@@ -125,7 +125,8 @@ class JunitErrors:
         if report.failed and report.when == "call" and VERDICT in vars(report):
             self._has_errors = True
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)  # after pytest has written the file
+    # After pytest has written the file.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None]:
         """Report such failures as errors."""
         try:
@@ -159,7 +160,8 @@ def watch_outcomes(config: pytest.Config, terminal: Terminal) -> None:
 
 def status_of(report: pytest.TestReport) -> _Status | None:
     """Return category, letter and word of an attempt that is repeated, or of a quarantined failure, else None."""
-    if RETRIED in vars(report):  # as pytest-rerunfailures
+    # As pytest-rerunfailures does, which users may know.
+    if RETRIED in vars(report):
         return "rerun", "R", ("RERUN", {"yellow": True})
     if QUARANTINED in vars(report):
         return "quarantined", "q", ("QUARANTINED", {"yellow": True})
@@ -176,22 +178,23 @@ def phase_of(report: pytest.TestReport) -> "TestPhase":
     if report.failed or str(report.outcome) == RERUN:
         error = first_line(report)
 
+    sessions = [
+        str(value)
+        for name, value in report.user_properties
+        if name == "device_session" and value
+    ]
+
     return TestPhase(
         test=report.nodeid,
         when=str(report.when),
         outcome=_outcome(report),
         attempt=carried.get(ATTEMPT, 1),
+        # Two clocks: the wait may seem longer than the phase.
         seconds=max(0.0, report.duration - carried.get(WAITED, 0.0)),
         waited_seconds=carried.get(WAITED, 0.0),
         verdict=carried.get(VERDICT, ""),
         error=error,
-        sessions=tuple(
-            dict.fromkeys(
-                str(value)
-                for name, value in report.user_properties
-                if name == "device_session" and value
-            )
-        ),
+        sessions=tuple(dict.fromkeys(sessions)),
         owner=carried.get(OWNER, ""),
     )
 

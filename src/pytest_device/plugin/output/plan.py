@@ -283,9 +283,17 @@ def _room(requirement: DeviceRequirement, step: Step) -> float:
 
 
 def at_once(sessions: Sequence[Lasting]) -> int:
+    """Return the maximum number of sessions that run at the same time.
+
+    >>> at_once([Lasting(0, begins=0, ends=60), Lasting(0, begins=60, ends=90)])
+    1
+    """
+    begins = [(session.begins, 1) for session in sessions]
+    # At equal times, -1 sorts first: a session that ends makes room for one that begins.
     ends = [(session.ends, -1) for session in sessions]
-    changes = sorted([(session.begins, 1) for session in sessions] + ends)
-    return max(accumulate(change for _, change in changes), default=0)
+    changes = [change for _, change in sorted(begins + ends)]
+
+    return max(accumulate(changes), default=0)
 
 
 def _counted(requirements: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -66,7 +66,6 @@ def device_recorder(
     )
     recorder = DeviceRecorder(recorder_of(config), device)
     recorder.takes_pictures = _pictures_of(settings_of(config)) == "actions"
-
     return recorder
 
 

@@ -18,7 +18,6 @@ OFF: Final = "off"
 REPORT_FILE: Final = "device-run.json"
 EVENTS_FILE: Final = "device-events.ndjson"
 
-
 DIRECTORY: Final = pytest.StashKey[ReportDirectory]()
 """The directory of the run's report; a run without one writes none."""
 
@@ -67,6 +66,7 @@ class EventLines:
 
         try:
             directory.make()
+            # The directory may have the lines of an earlier run.
             mode = "a" if self._has_begun else "w"
             with directory.data_file(EVENTS_FILE).open(mode, encoding="utf-8") as file:
                 for waiting in self._waiting:
@@ -74,6 +74,7 @@ class EventLines:
         except OSError as error:
             self.problem = directory.problem(error)
 
+        # Also after an error: nothing is written then, and nothing has to be kept.
         self._has_begun = True
         self._waiting.clear()
 

@@ -14,6 +14,7 @@ _AROUND: Final = 3
 
 def failing_lines(report: pytest.TestReport) -> Iterator[tuple[str, int]]:
     """Yield file and line of each frame of an error, the innermost first; relative paths begin where pytest started."""
+    # That of a skipped test is a tuple, that of a crashed worker a text.
     error: Any = report.longrepr
     traceback = getattr(error, "reprtraceback", None)
     for entry in reversed(getattr(traceback, "reprentries", ())):

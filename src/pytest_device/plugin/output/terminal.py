@@ -59,11 +59,17 @@ def attach(
 ) -> None:
     """Attach session events to a report, and the verdict on an error that is not the test's own.
 
-    ``cause`` is the earlier error because of which this test was not attempted, empty if it was. ``waited`` is the
-    number of seconds that the test waited for its device. ``explanation`` are lines that the error does not have.
+    Arguments:
+        report: The report of a phase of the test.
+        events: What happened to sessions since the last report.
+        verdict: The verdict on the error, None for a test's own, or without one.
+        cause: The earlier error because of which this test was not attempted, empty if it was.
+        waited: For how many seconds the test waited for its device.
+        explanation: Lines that the error does not have.
     """
     from pytest_device.sessions.events import to_plain
 
+    # As plain values, in the dictionary: pytest-xdist sends all of that, but no objects.
     vars(report)[WAITED] = waited
     vars(report)[EVENTS] = [to_plain(event) for event in events]
 
@@ -106,7 +112,8 @@ class Terminal:
                 _end_line(reporter)
 
             reporter.write_line(f"  device {escaped(text)}", **_markup(color))
-            reporter.flush()  # so that a CI log shows it during the wait
+            # A CI log would otherwise show it only after the wait that it is about.
+            reporter.flush()
 
     progress = show
 
@@ -151,7 +158,8 @@ class Terminal:
                 # line.
                 _write_raw(reporter, f"{' ' * _columns()}\r")
 
-            self._is_drawn = bool(line)  # before the write, which an interrupt may end
+            # Before the write, which an interrupt may end.
+            self._is_drawn = bool(line)
             # Not rewrite(), after which pytest would misjudge the width of its next output.
             _write_raw(reporter, escaped(line)[: _columns() - 1])
 
@@ -181,6 +189,7 @@ class Terminal:
     @cached_property
     def folds(self) -> "list[Fold]":
         """All that is built from the events and incidents of the run: a report format is added here."""
+        # The receipt first: the report of the run reads it.
         folds: list[Fold] = [
             self.receipt,
             _BootTimes(self.history),
@@ -222,13 +231,15 @@ class Terminal:
         from pytest_device.sessions.breaker import RunBreaker
 
         settings = settings_of(self._config)
+        # A budget that only warns refuses no session.
+        is_enforced = settings.budget_action != "warn"
 
         return RunBreaker(
             settings.start_attempts,
             time.monotonic,
             interval_seconds=settings.poll_interval_seconds,
             retry_quota=settings.retry_quota,
-            budget=None if settings.budget_action == "warn" else self.budget,
+            budget=self.budget if is_enforced else None,
         )
 
     @cached_property
@@ -241,7 +252,8 @@ class Terminal:
         from pytest_device.report.lines import color_of, line_of, needs_line
         from pytest_device.sessions.events import Note, Queued
 
-        if isinstance(event, Note):  # may occur at any point: the receipt lists it
+        # It is not about this moment: the receipt lists it.
+        if isinstance(event, Note):
             return
 
         usual: float | None = None
@@ -289,11 +301,13 @@ class Terminal:
             if note := save():
                 self.note(note)
 
-    @pytest.hookimpl(tryfirst=True)  # before pytest completes the test's JUnit XML
+    # Before pytest completes the test's JUnit XML, which gets the attachments.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the events of a report, and show those that a worker could not show."""
         carried: dict[str, Any] = vars(report)
-        if EVENTS not in carried:  # a run without device tests
+        # Nothing attaches events in a run without devices, which must not pay for what follows.
+        if EVENTS not in carried:
             return
 
         self._name_attachments(report)
@@ -305,7 +319,8 @@ class Terminal:
 
             self.event(event)
 
-        if type(report) is pytest.TestReport:  # not a subtest's report
+        # A subtest's report is of another class, and its duration is part of its test's.
+        if type(report) is pytest.TestReport:
             self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried and report.failed:
             self._note_incident(report, Verdict(carried[VERDICT]), events)
@@ -384,8 +399,8 @@ class Terminal:
         self, terminalreporter: "pytest.TerminalReporter"
     ) -> None:
         """Write the receipt, which names the tests of errors that pytest has shown already."""
-        is_without = self._config.getoption("no_summary", default=False)
-        shows_errors = not is_without and self._config.getoption("tbstyle") != "no"
+        has_summary = not self._config.getoption("no_summary", default=False)
+        shows_errors = has_summary and self._config.getoption("tbstyle") != "no"
         self._write_receipt(terminalreporter, with_causes=not shows_errors)
 
     def _write_receipt(
@@ -398,6 +413,7 @@ class Terminal:
                 *self.run_report.lines(),
             ]
 
+        # ``pytest_unconfigure`` calls this again.
         self._is_written = True
         if lines:
             terminalreporter.ensure_newline()
@@ -558,7 +574,8 @@ class Pause:
 
         from pytest_device.report.lines import with_pages
 
-        if not debugger:  # pytest has shown the error
+        # Before the debugger starts, pytest shows the error itself.
+        if not debugger:
             self._show(f"failed: {failure}")
 
         for name, session in sessions.items():

@@ -63,7 +63,8 @@ def waiting_for_device(config: pytest.Config) -> Generator[None]:
     try:
         yield
     except NotAttemptedError:
-        raise  # it waited for nothing, and so do all tests after it
+        # It waited for nothing, and so do all tests after it.
+        raise
     except Exception as error:
         _add_wait(recorder, before, failure_of(error))
         raise
@@ -155,10 +156,10 @@ class DeviceTraces:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
         """Begin an attempt."""
-        if self._settings.trace != "off" and (
-            requirements_of(item) or requests_device(item)
-        ):
+        has_device = bool(requirements_of(item)) or requests_device(item)
+        if self._settings.trace != "off" and has_device:
             self._begin(item)
+
         with self._recorder.step("Set up", method="hook", stack=()):
             yield
 
@@ -237,20 +238,20 @@ class DeviceTraces:
             self._root.rmdir()
 
     def _begin(self, item: pytest.Item) -> None:
+        # Also in an attempt without a trace: failure.md and the report of the run are made of it.
         recording = item.stash[RECORDING] = Recording()
         self._recorder.follow(recording)
         CURRENT.recorder = self._recorder
+
         attempt = artifacts.attempt_of(item)
         if self._settings.trace == "on-first-retry" and attempt != _FIRST_RETRY:
             return
 
-        devices = [
-            (
-                "device",
-                f"{name} {requirement.request.platform} {requirement.request.type}".strip(),
-            )
-            for name, requirement in requirements_of(item).items()
-        ]
+        devices: list[tuple[str, str]] = []
+        for name, requirement in requirements_of(item).items():
+            request = requirement.request
+            text = f"{name} {request.platform} {request.type}".strip()
+            devices.append(("device", text))
 
         try:
             # First, so that the note is the same as for other artifacts.
@@ -346,6 +347,7 @@ class DeviceTraces:
             for requirement in requirements
         ):
             return False
+
         actions = item.stash[RECORDING].actions
         return _has_device(actions) and not any(action.device for action in actions)
 
@@ -371,7 +373,8 @@ class DeviceTraces:
 
         trace.end(keep=keep)
         if not keep:
-            with suppress(OSError):  # it has other files
+            # Other files of the attempt keep its directory.
+            with suppress(OSError):
                 trace.trace.lines.parent.rmdir()
 
     def _source(self, name: str) -> str:

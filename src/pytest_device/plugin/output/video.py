@@ -130,6 +130,7 @@ def _start_driver(driver: "WebDriver") -> bytes:
     platform = str(capability(driver, "platformName")).casefold()
     with limited(driver, _SECONDS):
         driver.start_recording_screen(**_OPTIONS.get(platform, {}))
+
     return b""
 
 
@@ -144,7 +145,8 @@ def _start_client(client: "AgentDevice | Argent") -> bytes:
     if isinstance(client, Argent):
         client.start_recording()
     else:
-        client.start_recording(recordingScope="device")  # no app is open yet
+        # Not of the app, since none is open yet.
+        client.start_recording(recordingScope="device")
 
     return b""
 
