@@ -146,12 +146,17 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
         assert {urlsplit(one).netloc for one in requested} == {urlsplit(url).netloc}
 
 
+def write_blob(path: Path) -> None:
+    """Write the shortest report that the command accepts."""
+    metadata = {"method": "onBlobReportMetadata", "params": {"version": 2}}
+    with ZipFile(path, "w") as archive:
+        archive.writestr("report.jsonl", json.dumps(metadata) + "\n")
+
+
 def test_without_playwright_the_command_that_needs_only_node_is_named(
     tmp_path: Path, node: Node
 ) -> None:
-    with ZipFile(tmp_path / "run.zip", "w") as archive:
-        metadata = {"method": "onBlobReportMetadata", "params": {"version": 2}}
-        archive.writestr("report.jsonl", json.dumps(metadata) + "\n")
+    write_blob(tmp_path / "run.zip")
 
     done = run(
         *("report", "--format=html,junit", str(tmp_path)),
@@ -177,15 +182,20 @@ def test_bad_arguments_are_one_clear_line(
     earlier = tmp_path / "earlier" / "page"
     earlier.mkdir(parents=True)
     (earlier / "index.html").write_text("<title>Playwright Test Report</title>")
+    (tmp_path / "full").mkdir()
+    write_blob(tmp_path / "full" / "run.zip")
+    (tmp_path / "file").touch()
 
     unknown = run("report", "--format=pdf", "empty", cwd=tmp_path, **caches)
     missing = run("report", "nowhere", cwd=tmp_path, **caches)
     empty = run("report", "empty", "--output=earlier", cwd=tmp_path, **caches)
     page = run("report", "empty", "--output=.", cwd=tmp_path, **caches)
+    file = run("report", "full", "--output=file", cwd=tmp_path, **caches)
 
-    assert {done.returncode for done in (unknown, missing, empty, page)} == {2}
+    assert {done.returncode for done in (unknown, missing, empty, page, file)} == {2}
     assert "unknown format 'pdf'; the formats are html, junit" in unknown.stderr
     assert "nowhere is not a directory" in missing.stderr
     assert "no report in empty: a run with devices writes one" in empty.stderr
     assert "page has other files, which the page would replace" in page.stderr
+    assert "/file cannot be a directory (File exists): choose another" in file.stderr
     assert [done.stderr.count("\n") for done in (unknown, missing, empty)] == [1, 1, 1]

@@ -219,7 +219,13 @@ def _recorded_root(blob: Path) -> Path | None:
 
 def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> None:
     """Let Playwright merge the blobs. Raises ConfigError with its message."""
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{output} cannot be a directory ({error.strerror}): choose another one with --output"
+        ) from None
+
     config = blobs / "merge.config.cjs"
     # Machines keep the tests in different directories: without this, they can't be merged.
     config.write_text(
@@ -228,17 +234,23 @@ def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> Non
     node, script = _playwright(formats)
     command: list[str | Path] = [node, script, "merge-reports", "--config", config]
     command += ["--reporter", ",".join(formats), blobs]
-    process = subprocess.run(  # noqa: S603  # programs that this package has installed
-        command,
-        cwd=root,
-        env={**passed_on(os.environ), **_outputs(output)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=MERGE_SECONDS,
-        check=False,
-    )
+    try:
+        process = subprocess.run(  # noqa: S603  # programs that this package has installed
+            command,
+            cwd=root,
+            env={**passed_on(os.environ), **_outputs(output)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=MERGE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError(
+            f"Playwright did not merge the reports within {MERGE_SECONDS:.0f} s: merge fewer directories at once"
+        ) from None
+
     print_annotations(process.stdout.splitlines())
 
     if process.returncode:
