@@ -37,6 +37,7 @@ INTERRUPTED: Final = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 2 for a usage error, which is printed to standard error."""
+    # Around all of it: argparse quotes the arguments that it refuses.
     secrets = (TOKEN_VARIABLE, PASSWORD_VARIABLE)
     with masked(*(os.environ.get(variable, "") for variable in secrets)):
         parser = make_parser()
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print("pytest-device: interrupted", file=sys.stderr)
             return INTERRUPTED
-        except Exception:  # noqa: BLE001  # ends the command, too, but with a masked traceback
+        # The interpreter would print the traceback without masking it.
+        except Exception:  # noqa: BLE001
             traceback.print_exc()
             raise SystemExit(1) from None
 

@@ -50,6 +50,7 @@ class Command:
             description=self.description,
             epilog="\n".join([examples_of(self), "", "exit status:", *statuses]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            # An abbreviation in someone's script would end with a new option.
             allow_abbrev=False,
         )
         self.add_options(parser)
@@ -95,6 +96,7 @@ def examples_of(*commands: Command) -> str:
             lines.append(f"  {'':{width}}  {purpose}")
         else:
             lines.append(f"  {example:{width}}  {purpose}")
+
     return "\n".join(lines)
 
 

@@ -60,6 +60,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     directory = Path(parsed.directory)
     templates = dict(SUITES[SessionType(parsed.type)])
+    # Broken links, too: writing would create what they point to.
     existing = [name for name in templates if os.path.lexists(directory / name)]
     if existing:
         raise ConfigError(
@@ -101,6 +102,7 @@ def _write(directory: Path, templates: Mapping[str, str]) -> None:
                 parent.mkdir()
                 undo.callback(parent.rmdir)
 
+            # Not one that another process has created since.
             with path.open("xb") as file:
                 undo.callback(path.unlink)
                 file.write(files("pytest_device.cli").joinpath(template).read_bytes())

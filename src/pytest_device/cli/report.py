@@ -16,10 +16,11 @@ from zipfile import ZipFile
 
 from pytest_device.cli.command import Command
 from pytest_device.cli.masked import print_annotations
+from pytest_device.cli.toolbox import show_progress, toolbox
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import Options
-from pytest_device.programs import cache_directory, passed_on
+from pytest_device.programs import passed_on
 
 PAGE: Final = "page"
 _PAGE_TITLE: Final = "<title>Playwright Test Report</title>"
@@ -74,6 +75,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    # What users can get wrong, before anything is installed or written.
     formats = _formats(parsed.format)
     output: Path = (parsed.output or parsed.directories[0]).absolute()
     if "html" in formats:
@@ -112,6 +114,7 @@ def _formats(text: str) -> list[str]:
             raise ConfigError(
                 f"--format={text}: unknown format {name!r}; the formats are {', '.join(FORMATS)}"
             )
+
     return formats
 
 
@@ -197,6 +200,7 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
 
 def _root_of(blobs: Sequence[Path]) -> Path:
     """Return the root directory of the tests, where it is on this machine; else the current one."""
+    # That of another machine, where the report may have been copied from, is of no use here.
     for blob in blobs:
         root = _recorded_root(blob)
         if root is not None and root.is_dir():
@@ -214,6 +218,7 @@ def _recorded_root(blob: Path) -> Path | None:
             line = json.loads(text)
             if line["method"] == "onConfigure":
                 return Path(line["params"]["config"]["rootDir"])
+
     return None
 
 
@@ -268,6 +273,7 @@ def _outputs(output: Path) -> Mapping[str, str]:
     for format_name, file_name in _FILES.items():
         variable = f"PLAYWRIGHT_{format_name.upper()}_OUTPUT_FILE"
         variables[variable] = str(output / file_name)
+
     return variables
 
 
@@ -279,31 +285,20 @@ def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:
     by_hand = f"npx playwright merge-reports --reporter={','.join(formats)} DIR"
 
     try:
-        from pytest_device.service.programs.guard import Guard
-        from pytest_device.service.programs.toolchain import PLAYWRIGHT, Toolbox
+        with toolbox() as programs:
+            from pytest_device.service.programs.toolchain import PLAYWRIGHT
+
+            playwright = asyncio.run(programs.get(PLAYWRIGHT, show_progress))
     except ImportError:
         raise ConfigError(
             f"merging needs pip install 'pytest-device[local]', or run: {by_hand}"
         ) from None
-
-    cache = cache_directory(os.environ, Path.home())
-    guard = Guard(environ=os.environ, log=_progress)
-    try:
-        tools = asyncio.run(
-            Toolbox(guard, os.environ, cache).get(PLAYWRIGHT, _progress)
-        )
     except ConfigError as error:
         raise ConfigError(
             f"{error}\nOr run, where Node.js is installed: {by_hand}"
         ) from None
-    finally:
-        guard.close()
 
-    return tools.node, tools.script
-
-
-def _progress(line: str) -> None:
-    print(escaped(line), file=sys.stderr)
+    return playwright.node, playwright.script
 
 
 def _open(page: Path, parsed: argparse.Namespace) -> None:
@@ -318,8 +313,10 @@ def _open(page: Path, parsed: argparse.Namespace) -> None:
             print(f"{url} (Ctrl-C ends it)", flush=True)
             webbrowser.open(url)
             server.serve_forever(poll_interval=0.2)
+    # Ctrl-C is how users end it.
     except KeyboardInterrupt:
         return
+    # A port in use, or none that exists.
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"--port={parsed.port} cannot be used ({error}): choose another one"

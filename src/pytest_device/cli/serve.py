@@ -152,6 +152,7 @@ def _run(parsed: argparse.Namespace) -> int:
             f"the local service needs {error.name}: pip install 'pytest-device[local]'"
         ) from error
 
+    # A new one at each start: whoever read that of an earlier service has no access to this one.
     token = secrets.token_urlsafe(32)
     state_dir = state_dir_of(parsed)
     token_path = state_dir / "token"
@@ -211,6 +212,8 @@ def _line_of(session: "Session", now: str) -> str:
     line = f"{now} session {session.id[:8]} {STATES[session.status]}"
     if detail:
         line += f": {detail}"
+
+    # Names and reasons come from clients and programs.
     return escaped(Redactor().text(line)).replace("\n", " ")
 
 
@@ -246,7 +249,9 @@ In another terminal:
 
 def _write_privately(path: Path, text: str) -> None:
     """Write a file that only this user can read, from its creation on."""
+    # A service that was killed has left its own.
     path.unlink(missing_ok=True)
+    # Exclusively: an existing file would keep its mode, and a link would lead elsewhere.
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123
         file.write(text)

@@ -132,11 +132,12 @@ def _stop(parsed: argparse.Namespace) -> int:
             f"no service: set --url or {Options.url.variable} (`pytest-device sessions` shows it for each session)"
         )
 
+    # No option has the token: other users can read command lines.
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
     timeout_seconds = parsed.timeout_seconds or _timeout_of_environment()
     try:
-        # A session that is named needs no ledger.
+        # A session that is named needs no ledger: the service may know it all the same.
         state_dir = state_dir_of(parsed, must_exist=not choice.ids)
         outcome = stop_known(state_dir, service, choice, timeout_seconds)
     except OSError as error:

@@ -3,17 +3,16 @@
 import argparse
 import asyncio
 import os
-import sys
 import webbrowser
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from pytest_device.cli.command import Command, group
+from pytest_device.cli.toolbox import show_progress, toolbox
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import Options
-from pytest_device.programs import cache_directory
 from pytest_device.trace import reader, text
 from pytest_device.trace.viewer import VIEWER, installed_viewers, served
 
@@ -52,7 +51,7 @@ def _add_open_options(parser: argparse.ArgumentParser) -> None:
 
 def _open(parsed: argparse.Namespace) -> int:
     trace = reader.newest_in(parsed.path)
-    # Before a viewer is installed and opened for a file that is no trace.
+    # So that no viewer is installed and opened for a file that is no trace.
     reader.read(trace)
 
     viewer = _viewer()
@@ -62,8 +61,10 @@ def _open(parsed: argparse.Namespace) -> int:
             if not parsed.no_browser:
                 webbrowser.open(url)
             server.serve_forever(poll_interval=0.2)
+    # Ctrl-C is how users end it.
     except KeyboardInterrupt:
         return 0
+    # A port in use, or none that exists.
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"--port={parsed.port} cannot be used ({error}): choose another one"
@@ -81,30 +82,23 @@ def _viewer() -> Path:
         return viewer
 
     try:
-        from pytest_device.service.programs.guard import Guard
-        from pytest_device.service.programs.toolchain import PLAYWRIGHT, Toolbox
+        with toolbox() as programs:
+            from pytest_device.service.programs.toolchain import PLAYWRIGHT
+
+            playwright = asyncio.run(programs.get(PLAYWRIGHT, show_progress))
     except ImportError as error:
         raise ConfigError(
             f"no viewer is installed, and installing one needs pip install 'pytest-device[local]' ({error}); "
             "`pip install playwright` brings one, too"
         ) from None
 
-    cache = cache_directory(os.environ, Path.home())
-    guard = Guard(environ=os.environ, log=_progress)
-    try:
-        tools = Toolbox(guard, os.environ, cache).get(PLAYWRIGHT, _progress)
-        return asyncio.run(tools).package("playwright-core") / VIEWER
-    finally:
-        guard.close()
-
-
-def _progress(line: str) -> None:
-    print(escaped(line), file=sys.stderr)
+    return playwright.package("playwright-core") / VIEWER
 
 
 def _list(parsed: argparse.Namespace) -> int:
     traces = reader.traces_in(parsed.path)
     for path in traces:
+        # One that cannot be read must not hide the others.
         try:
             trace = reader.read(path)
         except ConfigError as error:

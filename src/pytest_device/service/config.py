@@ -194,8 +194,8 @@ def _read(name: str, value: object) -> Any:
             return _choice("role must be one of", roles, value)
         case "types", list():
             return tuple(
-                _choice("types must be some of", _REQUESTABLE_TYPES, name)
-                for name in cast("list[object]", value)
+                _choice("types must be some of", _REQUESTABLE_TYPES, session_type)
+                for session_type in cast("list[object]", value)
             )
         case "allow_insecure", list():
             return tuple(str(feature) for feature in cast("list[object]", value))

@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import sys
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_device.app.dynamic import OLDEST, find_node
 from pytest_device.app.project import DYNAMIC_FILES
+from pytest_device.cli.toolbox import show_progress, toolbox
 from pytest_device.errors import ConfigError
-from pytest_device.escape import escaped
-from pytest_device.programs import cache_directory
 
 
 def ensure_node(root: Path) -> None:
@@ -21,30 +20,21 @@ def ensure_node(root: Path) -> None:
     if not any((root / name).exists() for name in DYNAMIC_FILES):
         return
 
-    try:
-        find_node(os.environ)
-    except ConfigError:
-        pass  # install it
-    else:
-        return
-
-    try:
-        from pytest_device.service.programs.guard import Guard
-        from pytest_device.service.programs.toolchain import Requirement, Toolbox
-    except ImportError:
+    if _has_node():
         return
 
     major, minor = OLDEST
     text = f"{major}.{minor} or newer"
-    required = Requirement("the app config", text, {major: minor}, major + 1)
-    cache = cache_directory(os.environ, Path.home())
+    with suppress(ImportError), toolbox() as programs:
+        from pytest_device.service.programs.toolchain import Requirement
 
-    guard = Guard(environ=os.environ, log=_progress)
+        required = Requirement("the app config", text, {major: minor}, major + 1)
+        asyncio.run(programs.node(required, show_progress))
+
+
+def _has_node() -> bool:
     try:
-        asyncio.run(Toolbox(guard, os.environ, cache).node(required, _progress))
-    finally:
-        guard.close()
-
-
-def _progress(line: str) -> None:
-    print(escaped(line), file=sys.stderr)
+        find_node(os.environ)
+    except ConfigError:
+        return False
+    return True

@@ -111,6 +111,7 @@ def project_of(parsed: argparse.Namespace) -> "Project":
     settings = settings_of(parsed)
     dynamic = cast("Dynamic", settings.app_dynamic)
     root = Path(parsed.path or settings.app_root or ".")
+    # Nothing is installed for a project that is not trusted.
     if dynamic != "never":
         ensure_node(root)
 

@@ -194,9 +194,11 @@ def _env(parsed: argparse.Namespace) -> int:
 
     for name in env.files:
         print(name if name in env.loaded_files else f"{name}: absent")
+    # Names only: values may be secrets.
     for name in env.loaded:
         is_public = name.startswith(project.vendor.public_prefix)
         print(f"  {name} (public: ships with the app)" if is_public else f"  {name}")
+
     return 0
 
 

@@ -45,6 +45,7 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
         check_system,
     )
 
+    # First, and alone: the modules of all other checks import these packages.
     findings += (*check_python(), check_system(), *check_packages())
     if _has_failed(findings):
         fix = "install them and run doctor again"
@@ -62,6 +63,7 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     if not (settings and (settings.url or settings.local)):
         return ""
 
+    # A session costs money: none is created where it is likely to be of no use.
     if rent and _has_failed(findings):
         text = "skipped, because another check failed"
         findings.append(fail("rent", text, "correct that and run doctor again"))

@@ -152,6 +152,7 @@ def _error_of_request(url: str, token: str, limit_seconds: float) -> DeviceError
 
     def request() -> None:
         try:
+            # Of the three calls, the only one that changes nothing; a made-up ID, since there is no list.
             with DeviceClient(url, token, reply_seconds=limit_seconds) as client:
                 client.get(uuid4())
         except DeviceError as error:
