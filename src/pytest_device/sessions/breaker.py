@@ -335,6 +335,7 @@ class RunBreaker(LocalBreaker):
         self._quota = retry_quota
         self._retries_left = retry_quota
         self._budget = budget
+        # Workers ask from several threads.
         self._quota_lock = threading.Lock()
 
     def ask(self, key: str, attempt: AttemptId) -> Answer:

@@ -259,7 +259,8 @@ class DeviceSession:
 
     def has_left(self, minutes: int) -> bool:
         """Return whether it may run for that long; never for a limit of 0, whose meaning the document leaves open."""
-        if self.requirement.attach:  # it cannot be replaced
+        # It cannot be replaced.
+        if self.requirement.attach:
             return True
 
         ready_at = self.ready_at
@@ -299,7 +300,11 @@ class DeviceSession:
     def advance(self) -> None:
         """Take one step: create it or poll it once; ``due`` is the time of the next step.
 
-        Raises the error that makes it give up: a ServiceError, SessionError, LeaseTimeoutError or NotAttemptedError.
+        Raises:
+            ServiceError: The service refused, or didn't respond.
+            SessionError: It will not become ready, or not in time.
+            LeaseTimeoutError: It could not be created in time.
+            NotAttemptedError: Equal sessions have failed.
         """
         if self.state is State.REQUESTED and not self._may_begin():
             self.due = self._config.clock() + self._attempt.delay_behind_others(
@@ -317,8 +322,10 @@ class DeviceSession:
             delay = None if self.is_ready else self._attempt.next_delay()
         except DeviceError as error:
             self._note_failure(error)
+            # A refusal concerns the next request, too, and a timeout the wait of the test for all of its attempts.
             if not (isinstance(error, SessionFailedError) and self._attempts_left):
                 raise
+
             self._retry(error)
             return
 
@@ -339,12 +346,14 @@ class DeviceSession:
 
         if self.requirement.attach:
             return self._start_permit.may_begin()
+
         may_begin = False
         try:
             may_begin = (
                 self._create_permit.may_begin() and self._start_permit.may_begin()
             )
         finally:
+            # Both or none, so that two processes never wait for each other.
             if not may_begin:
                 self._create_permit.release()
 
@@ -421,38 +430,39 @@ class DeviceSession:
         if not self.is_created or self._ends_as is not State.ENDED:
             return
 
-        of = self.ref()
+        ref = self.ref()
         client = self._config.client
         try:
-            answer: Session | ServiceError = client.stop(of.session_id)
+            answer: Session | ServiceError = client.stop(ref.session_id)
         except ServiceError as error:
             answer = error
         # An interrupt during the stop: stopping the session comes first.
         except BaseException:
             self._config.relay.event(
-                events.stop_event(of, lambda: client.stop(of.session_id))
+                events.stop_event(ref, lambda: client.stop(ref.session_id))
             )
             raise
 
-        self._conclude(of, answer)
+        self._conclude(ref, answer)
 
-    def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
+    def _conclude(self, ref: events.SessionRef, answer: Session | ServiceError) -> None:
+        # A lagging replica or a router says so, too: only for a session that was seen, a 404 means that it ended.
         if isinstance(answer, NotFoundError) and not self._attempt.is_seen:
             answer = ServiceError(NEVER_THERE)
 
-        event = events.stop_event_of(of, answer)
+        event = events.stop_event_of(ref, answer)
         if isinstance(event, events.Stopped):
             event = self._with_own_share(event)
 
         self._ends_as = events.end_of(event) or State.ENDED
         self._config.relay.event(event)
         if isinstance(event, events.StopFailed):
-            raise not_stopped(of, event.reason, self._config.client.base_url)
+            raise not_stopped(ref, event.reason, self._config.client.base_url)
 
     def _with_own_share(self, event: events.Stopped) -> events.Stopped:
         """Limit the running time of a stopped session to the time that this run had it, by this process's clock."""
-        since = self._attempt.taken_over_at  # before that, the time is another run's
-
+        # Before that, the time is another run's.
+        since = self._attempt.taken_over_at
         if event.running_seconds is not None:
             if since is None:
                 return event
@@ -465,7 +475,8 @@ class DeviceSession:
         if since is None:
             since = self.ready_at
 
-        if since is None:  # its device was never ready
+        # Its device was never ready.
+        if since is None:
             return event
 
         own_seconds = self._config.clock() - since
@@ -522,8 +533,10 @@ class DeviceSession:
         """Look it up; return the error that describes its end, None if it is in progress, or without a response."""
         try:
             session = self._config.client.get(self.session.id)
-            if (end := end_error(self.ref(), session)) is None:
-                self._attempt.record(session)  # its connection details may have changed
+            end = end_error(self.ref(), session)
+            # Its connection details may have changed.
+            if end is None:
+                self._attempt.record(session)
         except ServiceError as error:
             return end_error(self.ref(), error)
 
@@ -704,6 +717,7 @@ class _Attempt:
             return None
 
         try:
+            # The test waits no longer for the response than for the session.
             seconds_left = self._policy.timeout_seconds - self.waited
             self.session = self._as_requested(
                 self._config.client.create(self._request, timeout_seconds=seconds_left)
@@ -715,9 +729,11 @@ class _Attempt:
             text = self._capacity_backoff.note(refusal, self.waited)
             self._report_state(f"no capacity: {refusal.status}", text)
             return State.QUEUED
+        # An interrupt, too: a session may exist whose ID nobody has received.
         except BaseException as error:
             if self._is_retried(error):
                 return State.QUEUED
+
             self._note_broken(error)
             raise
 
@@ -780,6 +796,7 @@ class _Attempt:
         except ServiceError as error:
             if not is_temporary(error) and not self._is_tolerated(error):
                 raise
+
             self._tolerate(error, self.existing)
             return
 
@@ -888,6 +905,7 @@ class _Attempt:
         Return the seconds until the next check, None if it responds.
         """
         if self.ready_at is None or self._checked_since is None:
+            # Rather too early: the service has counted its duration since then, and it must not end in a test.
             self.ready_at = self._last_seen
             self._checked_since = self._config.clock()
 
@@ -908,8 +926,10 @@ class _Attempt:
             return None
 
         if self._config.clock() - self._checked_since >= limit:
-            what = f"the session is in progress, but {problem} ({session.page})"
-            raise SessionFailedError(what, session_id=str(session.id), url=session.url)
+            message = f"the session is in progress, but {problem} ({session.page})"
+            raise SessionFailedError(
+                message, session_id=str(session.id), url=session.url
+            )
 
         self._report_state(f"in-progress, but {problem}")
         return min(CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
@@ -922,6 +942,7 @@ class _Attempt:
             self._config.relay.event(events.StateChanged(self.ref(), text or state))
 
     def ref(self) -> events.SessionRef:
+        """Return the reference to its session, or to the one that it requests, that events carry."""
         minutes_used = (self._config.clock() - self._created) / 60
         minutes_left = round(self._bound_minutes() - minutes_used)
 
@@ -950,6 +971,7 @@ class _Attempt:
         else:
             minutes = DURATION_MAX_MINUTES
 
+        # The document reserves these beyond the duration.
         return minutes + CLEANUP_MINUTES
 
     @property

@@ -36,13 +36,10 @@ class Known(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         facts = self.entry._asdict()
-        del (
-            facts["intent"],
-            facts["owner"],
-            facts["request_digest"],
-            facts["ends"],
-            facts["account"],
-        )
+        # The ledger's own names and digests say nothing to users.
+        for name in ("intent", "owner", "request_digest", "ends", "account"):
+            del facts[name]
+
         facts["page"] = facts.pop("url")
         facts["until"] = self.entry.until or None
 

@@ -172,13 +172,13 @@ def timed_out(
     return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 
 
-def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
-    why = (
-        f": {session.reason}"
-        if session.reason
-        else ", see the session page for the reason"
-    )
-    message = f"{what}{why} ({session.page})"
+def _gone(kind: type[SessionError], session: Session, problem: str) -> SessionError:
+    # The document has no field for a reason, but a service may have one.
+    why = ", see the session page for the reason"
+    if session.reason:
+        why = f": {session.reason}"
+
+    message = f"{problem}{why} ({session.page})"
 
     return kind(
         message,
@@ -192,6 +192,7 @@ def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError
 def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
     """Return the error for a session that is no longer in progress, None if it still is, or if nobody knows."""
     if isinstance(answer, ServiceError):
+        # A page comes from an ingress, which answers with 404 during a deployment.
         is_gone = isinstance(answer, NotFoundError) and not answer.is_page
         return _lost(SessionStoppedError, of, Gone.status) if is_gone else None
 
@@ -203,6 +204,7 @@ def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | 
             return _lost(SessionStoppedError, of, f"it was stopped{ran}{why}", answer)
         case Status.ERRORED:
             return _lost(SessionFailedError, of, f"it failed{ran}{why}", answer)
+        # Whatever its status: without details there is no way to its device.
         case _ if answer.remote_config is None and answer.incomplete_config is None:
             return _lost(
                 SessionFailedError, of, f"its status is {answer.described_status}"
@@ -225,11 +227,11 @@ def _ran(session: Session) -> str:
 def _lost(
     kind: type[SessionError],
     of: SessionRef,
-    what: str,
+    end: str,
     answer: Session | None = None,
 ) -> SessionError:
     return kind(
-        f"the session is gone: {what} ({of.url})",
+        f"the session is gone: {end} ({of.url})",
         session_id=of.session_id,
         url=of.url,
         reason=answer.reason if answer else "",
@@ -334,6 +336,8 @@ class CapacityBackoff:
         self._policy = policy
         self.refusals = 0
         """Number of refusals."""
+        self._last = ""
+        """The last refusal, for the error at the timeout."""
         self._due = 0.0
 
     def note(self, refusal: NoCapacityError, waited_seconds: float) -> str:

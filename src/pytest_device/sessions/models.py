@@ -260,6 +260,7 @@ class Session(BaseModel, frozen=True):
         if not candidates:
             return ""
 
+        # Masked before it is cut: half a secret would not be recognized.
         lines = Redactor().text(candidates[0])[:_MAX_EXPLANATION_LENGTH].splitlines()
         return "\n".join(map(_printable, lines))
 

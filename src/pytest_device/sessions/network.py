@@ -123,7 +123,10 @@ class Sockets:
 
     @contextmanager
     def limited(self, seconds: float) -> Generator[threading.Event]:
-        """Close all connections once the block takes longer; the event is then set."""
+        """Close all connections once the block takes longer; the event is then set.
+
+        httpx limits each read alone: a response that trickles in would never exceed that.
+        """
         late = threading.Event()
         timer = threading.Timer(seconds, self._shut, [late])
         timer.daemon = True

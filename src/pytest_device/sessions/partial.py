@@ -23,6 +23,7 @@ def session_id_in(body: bytes) -> str | None:
     """Return the session ID in a response, as written there, however malformed the rest is."""
     if session_id := session_id_of(_data_of(body)):
         return session_id
+
     match = _NAMED_ID.search(body.decode("latin-1"))
     return match[1] if match else None
 
@@ -38,14 +39,15 @@ def located_id(location: str) -> str:
 
 def session_id_of(data: object) -> str | None:
     """Return the session ID in the data of a response, as written there."""
-    session_id = (
-        cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
-    )
-    return (
-        session_id
-        if isinstance(session_id, str) and SPELLING.fullmatch(session_id)
-        else None
-    )
+    if not isinstance(data, dict):
+        return None
+
+    session_id = cast("dict[str, object]", data).get("id")
+    # Anything else must not become part of a URL.
+    if not isinstance(session_id, str) or not SPELLING.fullmatch(session_id):
+        return None
+
+    return session_id
 
 
 def url_in(body: bytes) -> str:
@@ -57,11 +59,9 @@ def url_in(body: bytes) -> str:
 def minutes_in(body: bytes) -> int | None:
     """Return the maximum duration in a response, None if it has no valid one."""
     minutes = _data_of(body).get("maxDurationMinutes")
-    return (
-        minutes
-        if type(minutes) is int and 0 < minutes <= DURATION_MAX_MINUTES
-        else None
-    )
+    # ``True`` is an int, too.
+    is_valid = type(minutes) is int and 0 < minutes <= DURATION_MAX_MINUTES
+    return minutes if is_valid else None
 
 
 def says_stopped(body: bytes, session_id: str) -> bool:
@@ -114,10 +114,8 @@ def _data_of(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
 
-    data = (
-        cast("dict[str, object]", reply).get("data")
-        if isinstance(reply, dict)
-        else None
-    )
+    if not isinstance(reply, dict):
+        return {}
 
+    data = cast("dict[str, object]", reply).get("data")
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}

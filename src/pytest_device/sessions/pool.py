@@ -121,10 +121,11 @@ class Pool:
             for requirement in requirements:
                 if requirement in unmatched:
                     unmatched.remove(requirement)
+                # Its whole duration is needed: it must not idle before it is used.
                 elif requirement.attach or requirement.minutes >= (
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
-                    continue  # it must not idle before it is used
+                    continue
                 else:
                     slots = self._slots.try_acquire(1) if self._slots else [None]
                     if slots is None:
@@ -230,6 +231,7 @@ class Pool:
             self._roster.drop(session)
 
         try:
+            # An event has reported it.
             with suppress(StopFailedError):
                 self._roster.end(self._roster.sessions)
         finally:
@@ -447,25 +449,26 @@ class Roster:
             session for session in self.idle() if session.requirement == requirement
         ]
         for session in equal:
+            # It may have reached its idle limit since its last test: the interface reports no events.
             if is_good(session, requirement.minutes) and not session.check_alive():
                 return session
+
             self.end([session])
 
         return None
 
     def _prefetched(self, requirement: DeviceRequirement) -> DeviceSession | None:
         """Return a prefetched session for a requirement; raises the error that ended its start."""
-        session = next(
-            (
-                session
-                for session in self.prefetching()
-                if session.requirement == requirement
-            ),
-            None,
-        )
-        if session is None:
+        equal = [
+            session
+            for session in self.prefetching()
+            if session.requirement == requirement
+        ]
+        if not equal:
             return None
 
+        # The first has been starting for the longest.
+        session = equal[0]
         self._background.withdraw(session)
         session.deliver()
 
@@ -475,6 +478,7 @@ class Roster:
                 return None
             raise error
 
+        # So far no test has waited for it: the timeout is this test's.
         if not session.is_created:
             session.count_from()
 
@@ -606,7 +610,8 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
 
     Each call ends by itself. An interrupt is raised after all calls; a second one does not wait.
     """
-    if len(calls) == 1:  # as after nearly all tests: keeps an error's traceback short
+    # As after nearly all tests: without a thread, the traceback of an error is short.
+    if len(calls) == 1:
         calls[0]()
         return
 

@@ -59,7 +59,7 @@ CREATE_SECONDS: Final = 120.0
 MIN_CREATE_SECONDS: Final = 5.0
 """Minimum seconds to wait for it, whatever limit is set: a session that is created later is paid for and not used."""
 PROGRESS_SECONDS: Final = 30.0
-"""Seconds after which the wait for it is reported, again and again."""
+"""Seconds after which the wait for it is reported, again and again: a CI log without output looks like a hang."""
 LATE_SECONDS: Final = 10.0
 """Seconds that the end of a run waits for responses to create calls; after that, only the reaper does."""
 _WITHOUT_REAPER: Final = (
@@ -151,10 +151,11 @@ class PendingSession:
 
     def first(self, seconds: float, *kinds: type[R]) -> R | None:
         """Return the first report of these kinds that arrives within ``seconds``."""
-        return next(
-            (report for report in self.reports(seconds) if isinstance(report, kinds)),
-            None,
-        )
+        for report in self.reports(seconds):
+            if isinstance(report, kinds):
+                return report
+
+        return None
 
     @property
     def is_done(self) -> bool:
@@ -169,9 +170,8 @@ class PendingSession:
                 | messages.GaveUp()
                 | messages.Kept()
                 | messages.Gone()
+                | messages.NotSent()
             ):
-                return True
-            case messages.NotSent():
                 return True
             case messages.Answered():
                 return not self.entry.session_id
@@ -240,19 +240,20 @@ class PendingSession:
 
     def _late_answer(self) -> str:
         """Return what a response after the end of the wait says, empty without one or if it was lost."""
-        what = self.entry.label
+        device = self.entry.label
         if self.entry.name:
-            what += f" named {self.entry.name!r}"
+            device += f" named {self.entry.name!r}"
+
         late = f"the response to a create call arrived after {self._answered_after:.0f} s, when its test had given up"
 
         if self.entry.session_id:
             is_stopped = isinstance(self.last, messages.Stopped)
             end = "stopped" if is_stopped else "not confirmed as stopped"
-            return f"{late}: {what}: {end}"
+            return f"{late}: {device}: {end}"
 
         match self.last:
             case messages.Answered(refused=True):
-                return f"{late}: {what}: refused, no session was created"
+                return f"{late}: {device}: refused, no session was created"
             case _:
                 return ""
 
@@ -338,9 +339,17 @@ class ReaperClient:
     ) -> Session:
         """Create a session; after an interrupt the reaper stops it.
 
-        Raises CreateDelayedError after ``timeout_seconds`` without a response: the reaper waits for it until the
-        session's limit has passed, and stops a session that was created. Raises ConfigError if ledger and reaper are
-        required and one is missing.
+        The reaper sends the call: a process that is killed meanwhile would lose the response, and with it the ID.
+
+        Arguments:
+            request: What to create.
+            timeout_seconds: How long to wait for the response.
+
+        Raises:
+            CreateDelayedError: There was none in time. The reaper waits for it until the session's limit has passed, and
+                stops a session that was created.
+            ConfigError: Ledger and reaper are required, and one is missing.
+            ServiceError: The service refused, or the response was lost.
         """
         seconds = CREATE_SECONDS
         if timeout_seconds is not None:
@@ -401,7 +410,7 @@ class ReaperClient:
             )
 
         pending.is_reported = pending.is_done
-        # Nothing to keep track of.
+        # No session: there is nothing to keep track of.
         if isinstance(report, messages.NotSent) or report.refused:
             del self._sessions[pending.entry.intent]
 
@@ -416,14 +425,17 @@ class ReaperClient:
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; raises StopDelayedError if that takes longer and continues in the background."""
         pending = self._pending_of(session_id)
-        if not isinstance(pending.last, messages.Stopped):  # stopped by an earlier call
-            self._request_stop(pending)
-            for report in pending.reports(self._config.stop_seconds):
-                pending.is_reported = isinstance(
-                    report, messages.Stopped | messages.Missing | messages.GaveUp
-                )
-                if pending.is_reported or _is_refused(report):
-                    break
+        # An earlier call may have stopped it.
+        if isinstance(pending.last, messages.Stopped):
+            return pending.stopped()
+
+        self._request_stop(pending)
+        for report in pending.reports(self._config.stop_seconds):
+            pending.is_reported = isinstance(
+                report, messages.Stopped | messages.Missing | messages.GaveUp
+            )
+            if pending.is_reported or _is_refused(report):
+                break
 
         return pending.stopped()
 
@@ -580,6 +592,7 @@ class ReaperClient:
             self._show_warnings()
             self._channel.close()
             self._client.close()
+            # Last: while this process holds its lock, no sweep touches its sessions.
             if self._run:
                 self._run.leave()
 
@@ -601,6 +614,7 @@ class ReaperClient:
             self._change.wait(min(SLICE_SECONDS, until - now))
 
     def _new_entry(self, request: SessionRequest) -> Entry:
+        # Also for 0, whose meaning the document leaves open: rather an entry for too long than a session without one.
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
         return Entry(
             intent=self._new_name(),
@@ -649,7 +663,8 @@ class ReaperClient:
             raise TransportError(text, sent=False, is_run_ending=True)
 
         try:
-            for _ in range(2):  # a killed reaper is replaced
+            # Twice, since a killed reaper is replaced once.
+            for _ in range(2):
                 self._channel.await_ready()
                 if isinstance(request, messages.Create):
                     self._check_reaper()
@@ -752,6 +767,7 @@ class ReaperClient:
             yield messages.Register(entry)
             if pending.stop_requested:
                 yield messages.Stop(entry.intent)
+        # The response has died with the reaper, and a second call could create a second session.
         elif pending.is_sent:
             self._record(
                 pending,

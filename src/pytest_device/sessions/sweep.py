@@ -347,6 +347,8 @@ def stop_all(
         return []
 
     client = DeviceClient(endpoint.url, endpoint.token)
+    # In this process, since its caller waits for the result. A 404 is no proof for sessions that it has not seen: it may
+    # be that of another account's token.
     config = ReaperConfig(detached=False, gone_seconds=None)
     reaper = ReaperClient(
         client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter()
