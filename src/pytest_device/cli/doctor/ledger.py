@@ -10,7 +10,7 @@ from pytest_device.figures import counted
 from pytest_device.options import Options
 from pytest_device.sessions.inventory import opened
 from pytest_device.sessions.runs import OwnRun, new_run
-from pytest_device.sessions.states import Phase
+from pytest_device.sessions.states import TOMBSTONES
 from pytest_device.settings import Settings
 
 _NAME: Final = "state directory"
@@ -59,10 +59,11 @@ def _left(state_dir: Path) -> Iterator[Finding]:
             "check the service's session pages for a leftover session, then remove the file",
         )
 
+    # The next run removes those that have ended.
     left = [
         session
         for session in sessions
-        if not session.is_alive and session.entry.state != Phase.STOPPED
+        if not session.is_alive and session.entry.state not in TOMBSTONES
     ]
     if left:
         text = f"{counted(len(left), 'session')} left behind or kept by finished runs"
