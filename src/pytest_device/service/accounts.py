@@ -92,6 +92,7 @@ class Accounts:
         for valid, account in [*configured, *self._added]:
             if hmac.compare_digest(valid.digest, digest):
                 caller = Caller(account, valid.role)
+
         return caller
 
     def add(self, token: AccessToken, account: Account) -> None:

@@ -189,6 +189,7 @@ class _Api:
         is_bearer = scheme.lower() == "bearer"
         caller = self._accounts.caller(token.strip()) if is_bearer else None
         if caller is None:
+            # RFC 9110, 15.5.2: a 401 has to name the scheme.
             raise RefusalError(
                 401,
                 replies.INVALID_TOKEN,
@@ -205,6 +206,7 @@ class _Api:
                 f"the session ID must be a UUID, not {session_id[:80]!r}"
             )
 
+        # A UUID is the same in either case, and stored in lower case.
         session = self._sessions.get(session_id.lower())
         if session is None:
             raise RefusalError(404, replies.NOT_FOUND, f"no session {session_id}")
@@ -280,11 +282,13 @@ def _refusal(_request: Request, error: Exception) -> Response:
                 [("method not allowed on this path", None)],
                 headers,
             )
-        case ClientDisconnect():  # nobody receives the response, but the service did not fail
+        # Nobody receives the response, but the service did not fail.
+        case ClientDisconnect():
             return refusal(
                 400, replies.VALIDATION_ERROR, [("the request was aborted", None)]
             )
-        case ConnectionLostError():  # the server closes the connection
+        # The server closes the connection.
+        case ConnectionLostError():
             raise error
         case HTTPException(status_code=status):
             return refusal(status, replies.NOT_FOUND, [("no such path", None)])

@@ -359,6 +359,7 @@ def _operation(scope: Scope) -> str | None:
     path: str = scope["path"]
     if not path.startswith(SESSIONS_PATH):
         return CONTROLLER if path.startswith(f"{CONTROLLERS_PATH}/") else None
+
     match scope["method"], _parts(scope):
         case "POST", [""]:
             return "create"

@@ -125,6 +125,7 @@ class Faults:
         for armed in self._armed:
             if armed.fault.operation == operation and armed.applies_to_next():
                 return armed.fault
+
         return None
 
 

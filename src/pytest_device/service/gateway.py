@@ -157,6 +157,7 @@ class _Gateway:
         if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
             return await self._forwarded(request, controller, _body(request))
 
+        # Until it is answered, the session is in use: a command may take longer than the idle timeout.
         record.begin_request()
         try:
             response = await self._translated(request, record, controller)

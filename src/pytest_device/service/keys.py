@@ -25,6 +25,7 @@ class Keys:
 
     def fits(self, purpose: Purpose, session_id: str, key: str) -> bool:
         """Return whether a key belongs to a session's URL."""
+        # In constant time: otherwise a key could be guessed one character after the other.
         return hmac.compare_digest(
             key.encode(), self._key(purpose, session_id).encode()
         )

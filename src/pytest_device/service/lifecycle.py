@@ -78,16 +78,18 @@ def change(session: Session, occurrence: Occurrence) -> Session:
     if status is None:
         return session
 
-    return replace(
+    changed = replace(
         session,
         status=status,
         reason=occurrence.reason,
-        started_at=occurrence.at
-        if status is Status.IN_PROGRESS
-        else session.started_at,
-        finished_at=occurrence.at if status is Status.STOPPED else session.finished_at,
         updated_at=occurrence.at,
     )
+    if status is Status.IN_PROGRESS:
+        return replace(changed, started_at=occurrence.at)
+    if status is Status.STOPPED:
+        return replace(changed, finished_at=occurrence.at)
+
+    return changed
 
 
 def due(
@@ -132,6 +134,7 @@ def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence
     if idle is None:
         return (end,)
 
+    # A request may have arrived before the session was ready.
     idle_since = max(session.started_at, last_activity or session.started_at)
     idle_end = Occurrence(
         Event.EXPIRE, idle_since + 60 * idle, f"controller not used for {idle} min"

@@ -53,6 +53,7 @@ def _handler(path: Path | None) -> logging.Handler:
         handler.setLevel(logging.WARNING)
         return handler
     try:
+        # logging would create it with the permissions of the user's umask.
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         return logging.FileHandler(path, encoding="utf-8")
     except OSError as error:

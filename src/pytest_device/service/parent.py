@@ -52,5 +52,6 @@ def watch(parent: int, end: Callable[[], None]) -> None:
             pause.wait(PARENT_SECONDS)
         end()
 
+    # Daemons: neither may keep this process alive when the service has ended by itself.
     for wait in (until_closed, until_orphaned):
         threading.Thread(target=wait, daemon=True).start()

@@ -113,7 +113,7 @@ class Sessions:
         return None if session is None else self._up_to_date(session)
 
     def stop(self, session_id: str, reason: str = "requested by a client") -> Session:
-        """Stop a known session; one that has ended is returned unchanged."""
+        """Stop a known session; one that has ended is returned unchanged, as the document says ("POST stop")."""
         return self._apply(session_id, Occurrence(Event.STOP, self._clock(), reason))
 
     def expire(self, session_id: str) -> Session:

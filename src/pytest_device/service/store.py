@@ -51,6 +51,7 @@ class Store:
         try:
             # SQLite creates its other files with the same mode.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            # Without transactions: each change is in the file when the call returns.
             connection = sqlite3.connect(path, isolation_level=None)
             try:
                 return cls(connection)
