@@ -50,9 +50,8 @@ ASK_AGAIN_SECONDS: Final = 0.2
 """Seconds between two requests for permission: the attempts of others take many times as long."""
 WAIT_FOR_OTHERS_SECONDS: Final = 120.0
 """Seconds to wait for the drivers of other processes: most devices boot faster."""
-WAIT_WITH_DEVICE_SECONDS: Final = (
-    10.0  # others may need the device's slot; most drivers that fail do so sooner
-)
+WAIT_WITH_DEVICE_SECONDS: Final = 10.0
+"""The same for a test that has its device: others may need its slot, and most drivers that fail do so sooner."""
 PAUSE_SECONDS: Final = 300.0
 """Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's timeout."""
 OUTAGE_PAUSES: Final = (3, 6)
@@ -432,7 +431,8 @@ class Permits:
         """Run a test's attempt in the block; raises NotAttemptedError before it if equal attempts have failed."""
         permit = permit or self.new(key)
         try:
-            permit.may_begin()  # others may have failed since it began
+            # Others may have failed since it began.
+            permit.may_begin()
             yield
             permit.ready()
         except NotAttemptedError:
@@ -535,12 +535,9 @@ def _release(permits: Mapping[str, BreakerPermit]) -> None:
 
 def key_of(request: "BaseModel | None", more: object = None) -> str:
     """Return a key that equal requests share, whatever their names; a digest, since requests may hold secrets."""
-    body = (
-        request.model_dump(mode="json", exclude_none=True, exclude={"name"})
-        if request
-        else {}
-    )
+    body: dict[str, object] = {}
+    if request:
+        body = request.model_dump(mode="json", exclude_none=True, exclude={"name"})
 
-    return hashlib.sha256(
-        json.dumps([body, more], sort_keys=True, default=repr).encode()
-    ).hexdigest()
+    text = json.dumps([body, more], sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -91,8 +91,12 @@ class Budget:
         use = self._uses.get(session_id)
         if use is None:
             return
-        by_clock = self._clock() - use.began
-        use.seconds = by_clock if seconds is None else use.boot_seconds + seconds
+
+        if seconds is None:
+            use.seconds = self._clock() - use.began
+        else:
+            # The service's running time begins when the device has booted.
+            use.seconds = use.boot_seconds + seconds
 
     @property
     def used_minutes(self) -> float:

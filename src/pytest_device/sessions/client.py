@@ -156,6 +156,7 @@ class DeviceClient:
                 headers=headers,
                 timeout=_TIMEOUT,
                 transport=transport,
+                # The token would go wherever a response points.
                 follow_redirects=False,
                 trust_env=not is_here,  # no proxy for loopback addresses
                 verify=verification(self.base_url) if self._is_networked else False,
@@ -206,6 +207,7 @@ class DeviceClient:
         >>> client.stop(session.id).status
         <Status.STOPPED: 'stopped'>
         """
+        # Never shorter than other calls: a session that is created later is billed all the same.
         seconds = max(self._reply_seconds, timeout_seconds or 0.0)
         body = request.to_wire(self._vendor)
         return self._call(
@@ -255,12 +257,11 @@ class DeviceClient:
         """Return the response that proves the end, from the stop call or a lookup; otherwise the stop's response."""
         path = _path(session_id)
         answer = self._tried("stop", "POST", f"{path}/stop")
-        proof = (
-            answer
-            if _has_ended(answer, session_id)
-            else self._tried("get", "GET", path)
-        )
+        if _has_ended(answer, session_id):
+            return answer
 
+        # The service may have stopped it all the same, and only its response was lost or replaced on the way.
+        proof = self._tried("get", "GET", path)
         return proof if _has_ended(proof, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
@@ -415,6 +416,7 @@ def _path(session_id: UUID | str) -> str:
 
 
 def _has_ended(answer: Session | ServiceError, session_id: UUID | str) -> bool:
+    # A response about another session proves nothing.
     return (
         isinstance(answer, Session)
         and answer.status in TERMINAL

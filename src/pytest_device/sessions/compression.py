@@ -34,6 +34,7 @@ def unpacked(body: bytes, encoding: str, max_bytes: int) -> bytes:
     for form in forms:
         unpacker = zlib.decompressobj(form)
         try:
+            # One byte more than allowed tells that there is more: a small body may decode to gigabytes.
             decoded = unpacker.decompress(body, max_bytes + 1)
         except zlib.error:
             continue

@@ -59,6 +59,7 @@ def lease(
     <Status.STOPPED: 'stopped'>
     """
     config = SessionConfig(client, clock, Relay(reporter), problem_of)
+    # No key: nobody else can share it.
     session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)
     try:
         while not session.is_ready:

@@ -115,6 +115,7 @@ def read_session(
 
     Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything that the document does not show.
     """
+    # Something on the way may have changed the status: the session exists, and must be stopped.
     if operation == "create" and status in _REFUSED and url_in(body):
         message = f"{operation}: status {status}, but the response is a session"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
@@ -240,14 +241,17 @@ def shown(body: bytes) -> str:
     """
     messages = _messages(body)
     text = messages or _raw(body, hides=_MEMBER if messages is None else _DETAILS)
-    if not text.isprintable():  # checked first: a large text takes long sign by sign
+    # Checked first: character by character, a large text takes long.
+    if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
 
     line = " ".join(text.split())
     if not line:
         return "no message"
+    if len(line) <= DETAIL_MAX_LENGTH:
+        return line
 
-    return line if len(line) <= DETAIL_MAX_LENGTH else f"{line[:DETAIL_MAX_LENGTH]}…"
+    return f"{line[:DETAIL_MAX_LENGTH]}…"
 
 
 def _messages(body: bytes) -> str | None:

@@ -27,5 +27,6 @@ class SessionId(UUID):
         """Return whether a text is this ID in any spelling."""
         return is_same(self.text, session_id)
 
+    # UUID's own would pickle the number only, and lose the spelling.
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         return type(self), (self.text,)

@@ -106,9 +106,14 @@ class Slots:
 
     def has_room(self, count: int) -> bool:
         """Return whether ``count`` slots are free now."""
-        free = self.try_acquire(count) if count <= self.limit else None
+        if count > self.limit:
+            return False
+
+        # Only a claim knows whether others wait for the same slots.
+        free = self.try_acquire(count)
         for slot in free or ():
             slot.release()
+
         return free is not None
 
     def _wait(self, claim: Claim, release_idle: Callable[[], bool]) -> None:
@@ -147,6 +152,7 @@ class Slots:
             (self._sleep or claim.wait)(pause)
 
     def _granted(self, claim: Claim) -> list[Slot]:
+        # It forgets released slots, of which a long run has many.
         self._has_some()
         slots = list(claim.slots)
         self._given.update(slots)
@@ -154,9 +160,11 @@ class Slots:
 
     def _has_some(self) -> bool:
         """Return whether this process holds slots of earlier calls; forget released ones."""
-        for slot in tuple(self._given):  # a copy, since another thread may add to it
+        # A copy, since another thread may add to it.
+        for slot in tuple(self._given):
             if not slot.is_held:
                 self._given.discard(slot)
+
         return bool(self._given)
 
     def _waited(self, claim: Claim, seconds: float) -> str:
