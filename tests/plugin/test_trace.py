@@ -282,12 +282,16 @@ def archive_of(lines: str) -> bytes:
             "is not a trace, or is cut off",
         ),
         (
+            archive_of('{"monotonicTime": 1, "wallTime": 1e400}'),
+            "is not a trace, or is cut off",
+        ),
+        (
             archive_of('{"monotonicTime": 1, "wallTime": 1, "annotations": ["x"]}'),
             "is not a trace, or is cut off",
         ),
         (archive_of("[" * 100_000), "is not a trace, or is cut off"),
     ],
-    ids=["cut", "empty", "times", "annotations", "deep"],
+    ids=["cut", "empty", "times", "never", "annotations", "deep"],
 )
 @pytest.mark.parametrize("command", ["open", "text"])
 def test_a_damaged_trace_is_one_clear_line(

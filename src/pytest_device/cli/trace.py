@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import webbrowser
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -105,10 +104,10 @@ def _list(parsed: argparse.Namespace) -> int:
             print(escaped(f"unreadable  {error}"))
             continue
 
-        began = datetime.fromtimestamp(trace.started / 1000, UTC).astimezone()
         size = path.stat().st_size / 1024
         line = (
-            f"{trace.state:12}{began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  {trace.title}"
+            f"{trace.state:12}{trace.began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  "
+            f"{trace.title}"
         )
         print(escaped(f"{line}\n       {path}"))
 

@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 from zipfile import BadZipFile, ZipFile
@@ -21,6 +22,7 @@ _UNREADABLE: Final = (
     # What the lines of a trace of another tool lead to; a password or an unknown compression is a RuntimeError.
     AttributeError,
     LookupError,
+    OverflowError,
     RuntimeError,
     TypeError,
     ValueError,
@@ -61,8 +63,8 @@ class ReadTrace:
     path: Path
     title: str
     start: float
-    started: float
-    """The time of day at which it began, in milliseconds."""
+    began: datetime
+    """When it began, in this machine's zone."""
     annotations: Sequence[str]
     actions: list[ReadAction] = field(default_factory=list[ReadAction])
     errors: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
@@ -173,7 +175,7 @@ def _trace(
         path,
         str(context.get("title", "")),
         float(context["monotonicTime"]),
-        float(context["wallTime"]),
+        datetime.fromtimestamp(float(context["wallTime"]) / 1000, UTC).astimezone(),
         _descriptions(context.get("annotations")),
     )
 
