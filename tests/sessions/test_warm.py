@@ -362,6 +362,16 @@ def test_a_session_with_too_little_time_for_a_test_is_not_taken_over(
     assert (run.use(need_at(runs.at, minutes=minutes)) == session_id) is is_taken_over
 
 
+def test_a_start_at_the_end_of_the_calendar_does_not_prevent_a_takeover(
+    runs: Runs, need: DeviceRequirement
+) -> None:
+    session_id = runs.left(need)
+    late = {"startedAt": "9999-12-31T23:59:00.000Z"}
+    runs.at.add_fault("get", "change", fields=late, times=None)
+
+    assert runs.start().use(need) == session_id
+
+
 def test_a_warm_session_with_a_dead_controller_is_stopped_and_replaced(
     runs: Runs, need: DeviceRequirement
 ) -> None:

@@ -273,7 +273,11 @@ class WarmEntry(NamedTuple):
         """Return the seconds it may still run: the minimum by this machine's clock and by the service's times."""
         ends = [time_of(self.entry.ends)]
         if session.started_at is not None:
-            ends.append(session.started_at + timedelta(minutes=session.limit_minutes))
+            # A time beyond the calendar is no limit.
+            with suppress(OverflowError):
+                limit = timedelta(minutes=session.limit_minutes)
+                ends.append(session.started_at + limit)
+
         return (min(ends) - now).total_seconds()
 
 
