@@ -87,12 +87,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     expression = config.option.markexpr
     if expression == "programs":
         return None if has_programs(collection_path) else True
+    if excludes_programs(expression) and has_programs(collection_path):
+        return True
 
     markers = module_markers(expression)
     if not markers:
         return None
     text = collection_path.read_text()
     return None if any(f"pytest.mark.{name}" in text for name in markers) else True
+
+
+def excludes_programs(expression: str) -> bool:
+    """Return whether ``-m`` selects no test with real programs: ``not programs`` is a part that every test must match."""
+    outside_parentheses = re.sub(r"\([^()]*\)", "", expression)
+    if " or " in outside_parentheses:
+        return False
+    return "not programs" in outside_parentheses.split(" and ")
 
 
 def module_markers(expression: str) -> list[str]:
@@ -263,7 +273,15 @@ def pytester(
     return pytester
 
 
-def pytest_collection_finish() -> None:
-    """Exclude the collected tests from the garbage collections of runs within tests, which would scan them all."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without garbage collections, and exclude the tests from all later ones.
+
+    Nearly all that is created lives until the end of the run. Each run within a test would scan it again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.conftest import HERE, PROGRAMS, module_markers
+from tests.conftest import HERE, PROGRAMS, excludes_programs, module_markers
 
 ROOT: Final = HERE.parent
 COMMANDS = [
@@ -103,6 +103,24 @@ def test_newer_pythons_select_by_markers_of_modules(tox: RawConfigParser) -> Non
         ["every_python"],
         ["every_python", "newer_pythons"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_excluded"),
+    [
+        ("not programs", True),
+        ("(every_python or newer_pythons) and not programs and not timing", True),
+        ("", False),
+        ("programs", False),
+        ("timing or not programs", False),
+        ("timing or nightly and not programs", False),
+        ("timing and (nightly or not programs)", False),
+    ],
+)
+def test_tests_with_real_programs_are_not_imported_where_none_can_be_selected(
+    expression: str, *, is_excluded: bool
+) -> None:
+    assert excludes_programs(expression) is is_excluded
 
 
 @pytest.mark.parametrize(
