@@ -7,6 +7,7 @@ import base64
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import httpx
@@ -24,12 +25,6 @@ METADATA: Final = {
     "userInfoEndpoint": f"{ISSUER}/userinfo",
     "discoveryDocument": {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/jwks"},
 }
-KEY: Final = RSAKey.generate_key(
-    2048, parameters={"use": "sig", "alg": "RS256", "kid": "1"}
-)
-OTHER_KEY: Final = RSAKey.generate_key(
-    2048, parameters={"use": "sig", "alg": "RS256", "kid": "2"}
-)
 CONFIG: Final = {
     "clientId": "c",
     "clientSecret": "top",
@@ -39,6 +34,14 @@ CONFIG: Final = {
 }
 
 Check = Callable[["Provider"], None]
+
+
+@cache
+def signing_key(number: int = 1) -> RSAKey:
+    """Return one of the provider's keys."""
+    return RSAKey.generate_key(
+        2048, parameters={"use": "sig", "alg": "RS256", "kid": str(number)}
+    )
 
 
 def claims(**changes: object) -> dict[str, Any]:
@@ -74,8 +77,8 @@ class Provider:
     header: Mapping[str, str] = field(
         default_factory=lambda: {"alg": "RS256", "kid": "1"}
     )
-    key: RSAKey = field(default_factory=lambda: KEY)
-    keys: Mapping[str, Any] = field(default_factory=lambda: published(KEY))
+    key: RSAKey = field(default_factory=signing_key)
+    keys: Mapping[str, Any] = field(default_factory=lambda: published(signing_key()))
     id_token: str = ""
     user: Mapping[str, Any] = field(
         default_factory=lambda: {"sub": "ada", "name": "Ada Lovelace"}
@@ -125,7 +128,10 @@ def refused(problem: str, **changes: object) -> Check:
 
 
 def single_key_without_id(provider: Provider) -> None:
-    provider.header, provider.keys = {"alg": "RS256"}, published(KEY, with_ids=False)
+    provider.header, provider.keys = (
+        {"alg": "RS256"},
+        published(signing_key(), with_ids=False),
+    )
     accepted(provider)
 
 
@@ -133,20 +139,20 @@ def several_keys_without_ids(provider: Provider) -> None:
     """Refuse it, since it does not say which key signed it; the plan allows to try all keys, too."""
     provider.header, provider.keys = (
         {"alg": "RS256"},
-        published(OTHER_KEY, KEY, with_ids=False),
+        published(signing_key(2), signing_key(), with_ids=False),
     )
     refused("signature")(provider)
 
 
 def unsigned(provider: Provider) -> None:
     """Refuse it, though the plan allows to accept one that comes from the token endpoint."""
-    payload = jwt.encode({"alg": "RS256"}, claims(), KEY).split(".")[1]
+    payload = jwt.encode({"alg": "RS256"}, claims(), signing_key()).split(".")[1]
     provider.id_token = f"eyJhbGciOiJub25lIn0.{payload}."
     refused("signature")(provider)
 
 
 def foreign_signature(provider: Provider) -> None:
-    provider.key = OTHER_KEY
+    provider.key = signing_key(2)
     refused("signature")(provider)
 
 

@@ -15,11 +15,16 @@ from pytest_device.auth.provider import Client, IdentityProvider
 from pytest_device.errors import AuthError
 from pytest_device.oauth import is_redirect
 from pytest_device.secret_registry import SECRETS
-from tests.auth.test_basic_list_client import KEY, Provider, claims, published
+from tests.auth.test_basic_list_client import Provider, claims, published, signing_key
 
-assert KEY.private_key
-PRIVATE_KEY = KEY.private_key
 REDIRECT = "http://127.0.0.1/callback"
+
+
+def private_key() -> rsa.RSAPrivateKey:
+    """Return the key with which the provider signs."""
+    key = signing_key().private_key
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return key
 
 
 def part(value: object) -> str:
@@ -34,7 +39,7 @@ def signed(token_claims: dict[str, Any], key: rsa.RSAPrivateKey) -> str:
 
 
 def sign_in(provider: Provider, **changes: object) -> auth.TokenResponse:
-    provider.id_token = signed(claims(**changes), PRIVATE_KEY)
+    provider.id_token = signed(claims(**changes), private_key())
     return provider.sign_in()
 
 
@@ -63,7 +68,7 @@ def test_a_time_that_is_no_finite_number_is_refused(
     name: str, problem: str, value: object
 ) -> None:
     token_claims = {**claims(), name: value}
-    provider = Provider(id_token=signed(token_claims, PRIVATE_KEY))
+    provider = Provider(id_token=signed(token_claims, private_key()))
 
     with pytest.raises(AuthError, match=problem):
         provider.sign_in()
@@ -113,7 +118,7 @@ FOREIGN_KEYS: list[object] = [
 
 @pytest.mark.parametrize("key", FOREIGN_KEYS, ids=str)
 def test_a_key_of_an_unknown_kind_is_ignored(key: object) -> None:
-    keys = {"keys": [key, *published(KEY)["keys"]]}
+    keys = {"keys": [key, *published(signing_key())["keys"]]}
 
     assert sign_in(Provider(keys=keys)).id_token
     with pytest.raises(AuthError, match="its signature cannot be verified"):

@@ -626,9 +626,6 @@ def test_no_output_contains_a_secret_of_a_sign_in_at_any_provider(
     )
 
 
-KEY_IN_VARIABLE, UNKNOWN_KEY = (
-    generate_code_signing(name, years=1).private_key for name in ("c", "d")
-)
 KEYS = """
 import logging, os, pathlib, textwrap, warnings
 import pytest
@@ -700,8 +697,9 @@ def keys(
     """A directory, outside of what is searched, to which a run writes the keys that it generates."""
     path = tmp_path_factory.mktemp("keys")
     monkeypatch.setenv("KEYS", str(path))
-    path.joinpath("variable").write_text(KEY_IN_VARIABLE)
-    monkeypatch.setenv("SIGNING_KEY", KEY_IN_VARIABLE.replace("\n", "\\n"))
+    key = generate_code_signing("c", years=1).private_key
+    path.joinpath("variable").write_text(key)
+    monkeypatch.setenv("SIGNING_KEY", key.replace("\n", "\\n"))
     return path
 
 
@@ -738,14 +736,15 @@ def test_no_output_contains_a_line_of_a_signing_key(
 def test_a_private_key_is_recognized_by_its_form(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("UNKNOWN_KEY", json.dumps(UNKNOWN_KEY))
+    key = generate_code_signing("d", years=1).private_key
+    monkeypatch.setenv("UNKNOWN_KEY", json.dumps(key))
     pytester.makepyfile(SHOWS_UNKNOWN_KEY)
 
     result = pytester.runpytest_subprocess("-vv", "--showlocals")
 
     assert (
         leaks_of(
-            UNKNOWN_KEY.splitlines()[1:-1],
+            key.splitlines()[1:-1],
             pytester.path,
             result.stdout.str(),
             result.stderr.str(),

@@ -6,6 +6,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from pytest_device.cli import main
 from pytest_device.cli.updates import _RULES
 from pytest_device.updates import Code, generate_code_signing
+from pytest_device.updates.signing import CodeSigning
 from tests.app.rows import project_files, put
 from tests.updates.rows import export, reference_signing
 
@@ -27,8 +29,12 @@ CONFIG: dict[str, Any] = {
 }
 MANIFEST = {"id": ID, "commitTime": 1767225600000, "assets": []}
 Run = Callable[..., tuple[int, str, str]]
-NEW = generate_code_signing("New", 1)
-"""The signing of a project whose key was replaced."""
+
+
+@cache
+def new_signing() -> CodeSigning:
+    """Return the signing of a project whose key was replaced."""
+    return generate_code_signing("New", 1)
 
 
 def in_build(config: object = CONFIG, manifest: object = MANIFEST) -> dict[str, str]:
@@ -239,7 +245,7 @@ def facts_with(root: Path, certificate: str) -> Path:
 def test_the_signing_key_must_match_the_certificate_in_the_build(
     make: Callable[[Path, str], Path], run: Run, tmp_path: Path
 ) -> None:
-    old, new = reference_signing(), NEW
+    old, new = reference_signing(), new_signing()
     put(tmp_path / "app", {**project_files(SIGNED), "cert.pem": new.certificate})
     put(tmp_path, {"old.pem": old.private_key, "new.pem": new.private_key})
     build = make(tmp_path, old.certificate)
@@ -269,7 +275,7 @@ def test_the_projects_certificate_does_not_stand_for_the_builds(
 def test_of_several_certificates_in_a_build_none_is_the_certificate(
     run: Run, tmp_path: Path
 ) -> None:
-    old, new = reference_signing(), NEW
+    old, new = reference_signing(), new_signing()
     put(tmp_path / "app", {**project_files(SIGNED), "cert.pem": new.certificate})
     put(tmp_path, {"new.pem": new.private_key})
 
@@ -327,7 +333,7 @@ REASONS: dict[str, Callable[[Path], Path]] = {
 def test_each_reason_is_printed_in_each_format(
     name: str, form: str, run: Run, tmp_path: Path
 ) -> None:
-    put(tmp_path, {"new.pem": NEW.private_key})
+    put(tmp_path, {"new.pem": new_signing().private_key})
 
     status, out, err = run(
         "--build", REASONS[name](tmp_path), "--private-key", "new.pem", "--format", form

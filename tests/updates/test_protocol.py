@@ -5,10 +5,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from pytest_device import ConfigError
 from pytest_device.updates import (
@@ -36,7 +39,8 @@ from tests.updates.rows import reference_signing
 
 pytestmark = pytest.mark.newer_pythons
 
-KEY, CERTIFICATE = reference_signing()
+SIGNING: Final = reference_signing()
+CERTIFICATE: Final = SIGNING.certificate
 PROTOCOL: Final = published_protocol_v1()
 REQUEST: Final = UpdateRequest("ios", "1.0", "main", keyid="root", scope="scope")
 NOW: Final = datetime(2026, 5, 1, tzinfo=UTC)
@@ -54,8 +58,16 @@ UPDATE: Final = ServedUpdate(
 )
 
 
+@cache
+def private_key() -> RSAPrivateKey:
+    """Return the parsed key: parsing takes longer than signing."""
+    key = load_pem_private_key(SIGNING.private_key.encode(), None)
+    assert isinstance(key, RSAPrivateKey)
+    return key
+
+
 def signed(body: bytes) -> str:
-    return sign(body, KEY)
+    return sign(body, private_key())
 
 
 def reply(
