@@ -185,12 +185,7 @@ class PushMessage(NotificationContent):
     def __post_init__(self) -> None:
         NotificationContent.__post_init__(self)
         checked_text("channel_id", self.channel_id)
-        available: object = self.content_available
-        # A text such as "false" would count as true.
-        if not isinstance(available, bool):
-            raise ConfigError(
-                f"content_available must be True or False, not {type(available).__name__}"
-            )
+        checked_flag("content_available", self.content_available)
 
         # In its shortest form: a message that can fit is not refused.
         try:
@@ -389,3 +384,9 @@ def checked_text(name: str, value: _T) -> _T:
         raise ConfigError(f"{name} must be a string, not {type(value).__name__}")
 
     return value
+
+
+def checked_flag(name: str, value: object) -> None:
+    """Raise ConfigError if the value is no bool: a text such as "false" would count as true."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False, not {type(value).__name__}")
