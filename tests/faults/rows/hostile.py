@@ -5,6 +5,7 @@ from typing import Final
 from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY
 from tests.faults.acts import service_fault, trick
 from tests.faults.network import (
+    elsewhere,
     endless_chunks,
     endless_header,
     huge,
@@ -13,7 +14,7 @@ from tests.faults.network import (
     swallowed,
     trickling,
 )
-from tests.faults.row import Promise, Row
+from tests.faults.row import Promise, Row, stopped
 from tests.faults.suites import PASSES
 
 _LOST: Final = "1 unknown"
@@ -52,6 +53,15 @@ ROWS: Final = (
         PASSES,
         network=True,
         arm=trick("stop", huge),
+    ),
+    Row(
+        "create returns 303 with the session's path only",
+        "Not followed; the path has the session's ID, so it is stopped.",
+        PASSES,
+        network=True,
+        arm=trick("create", elsewhere("303 See Other")),
+        reported=stopped(1),
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create redirects forever",

@@ -11,7 +11,7 @@ from tests.faults.acts import (
     touches,
     trick,
 )
-from tests.faults.network import elsewhere, never
+from tests.faults.network import never
 from tests.faults.row import Act, Promise, Row, stopped
 from tests.faults.row_environment import PATIENCE_SECONDS, RowEnvironment
 from tests.faults.suites import PASSES, files, many, suite
@@ -56,15 +56,6 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=service_fault("create", "reply", status=504, carried_out=True),
         reported=_LOST,
-        status=INFRASTRUCTURE_ONLY,
-    ),
-    Row(
-        "create returns 303 with the session's path only",
-        "Not followed; the path has the session's ID, so it is stopped.",
-        PASSES,
-        network=True,
-        arm=trick("create", elsewhere("303 See Other")),
-        reported=stopped(1),
         status=INFRASTRUCTURE_ONLY,
     ),
     Row(
