@@ -1,6 +1,7 @@
 """The report of a run: what a test, a retry, a killed run and a shard leave in the report directory."""
 
 import json
+import mimetypes
 import os
 import re
 import signal
@@ -554,6 +555,26 @@ def test_the_trace_of_a_passed_test_is_attached_if_it_is_kept(
         file for params in of_method(blob, "onAttach") for file in params["attachments"]
     ]
     assert (file["name"], file["contentType"]) == ("trace", "application/zip")
+
+
+@pytest.mark.usefixtures("service")
+def test_an_unreadable_table_of_media_types_does_not_end_the_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pytester.path / "mime.types"
+    table.write_bytes(b"# \xa9 in Latin-1\n")
+    monkeypatch.setattr(mimetypes, "knownfiles", [str(table)])
+    monkeypatch.setattr(mimetypes, "_db", None)
+    monkeypatch.setattr(mimetypes, "inited", False)
+    pytester.makepyfile(INNER)
+
+    pytester.runpytest("--device-trace=on").assert_outcomes(passed=1)
+
+    (blob,) = blobs(pytester.path / "device-report")
+    (file,) = [
+        file for params in of_method(blob, "onAttach") for file in params["attachments"]
+    ]
+    assert file["contentType"] == "application/zip"
 
 
 DELAYED = """

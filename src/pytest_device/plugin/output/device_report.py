@@ -485,8 +485,21 @@ def _attachments(directory: str | None, start: float) -> Iterator[Attachment]:
 
     for path in sorted(Path(directory).rglob("*")):
         if path.is_file() and path.stat().st_mtime >= start - _CLOCK_SLACK:
-            kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            kind = _media_type(path.name)
             yield Attachment(_attachment_name(path, kind), kind, str(path))
+
+
+def _media_type(name: str) -> str:
+    """Return the media type of a file by its name."""
+    try:
+        guessed, _ = mimetypes.guess_type(name)
+    except (
+        OSError,
+        ValueError,
+    ):  # a table of the system's, such as /etc/mime.types, is unreadable
+        guessed = mimetypes.types_map.get(Path(name).suffix)
+
+    return guessed or "application/octet-stream"
 
 
 def _attachment_name(path: Path, kind: str) -> str:
