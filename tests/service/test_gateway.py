@@ -1,6 +1,7 @@
 """The gateway in front of a program that echoes its requests."""
 
 import asyncio
+import gzip
 import json
 import socket
 from collections.abc import Generator, Iterator
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import httpx
 import pytest
@@ -529,6 +530,46 @@ def test_the_capability_for_webdriver_bidi_is_refused_on_every_device(
     assert json.loads(passed.json()["body"]) == bodies[1]
 
 
+_WITH_BIDI: Final = '{"capabilities": {"alwaysMatch": {"webSocketUrl": true}}}'
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "content_type", "encoding"),
+    [
+        ("/Session/", _WITH_BIDI.encode(), "", ""),
+        ("/session", gzip.compress(_WITH_BIDI.encode(), mtime=0), "", "gzip"),
+        ("/session", _WITH_BIDI.encode("utf-16"), "charset=utf-16", ""),
+        ("/session", _WITH_BIDI.replace("S", "+AFM-").encode(), "charset=utf-7", ""),
+        (
+            "/session",
+            _WITH_BIDI.replace("}}}", ',"x":' + "9" * 5000 + "}}}").encode(),
+            "",
+            "",
+        ),
+        (
+            "/session",
+            _WITH_BIDI.replace(
+                "}}}", ',"x":' + "[" * 99999 + "]" * 99999 + "}}}"
+            ).encode(),
+            "",
+            "",
+        ),
+    ],
+    ids=["path", "gzip", "utf-16", "utf-7", "number", "depth"],
+)
+def test_the_capability_for_webdriver_bidi_is_refused_in_any_form_that_appium_reads(
+    harness: GatewayHarness, path: str, content: bytes, content_type: str, encoding: str
+) -> None:
+    headers = {"Content-Type": f"application/json; {content_type}".rstrip("; ")}
+    if encoding:
+        headers["Content-Encoding"] = encoding
+
+    url = harness.keys.url("appium", ID)
+    answer = harness.ask("POST", path, url=url, content=content, headers=headers)
+
+    assert answer.json()["value"]["error"] == "session not created"
+
+
 def test_the_key_of_a_daemon_does_not_open_appium(harness: GatewayHarness) -> None:
     key = harness.url.rpartition("/")[2]
 
@@ -539,4 +580,4 @@ def test_a_dead_appium_is_a_lost_connection(tmp_path: Path) -> None:
     harness = GatewayHarness(tmp_path / "gone")
 
     with pytest.raises(ConnectionLostError):
-        harness.ask("POST", "/session", url=harness.keys.url("appium", ID))
+        harness.ask("POST", "/session", url=harness.keys.url("appium", ID), json={})

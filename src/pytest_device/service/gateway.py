@@ -6,8 +6,9 @@ ever logged.
 """
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,9 +29,16 @@ from pytest_device.service.runners.controller import Controller, over_socket
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
 NO_BIDI: Final = "NO_BIDI"
+UNREADABLE: Final = "UNREADABLE"
 
-_ERRORS: Final = {NOT_FOUND: "invalid session id", NO_BIDI: "session not created"}
+_ERRORS: Final = {
+    NOT_FOUND: "invalid session id",
+    NO_BIDI: "session not created",
+    UNREADABLE: "session not created",
+}
 """Error names that Appium's clients know; all others are unknown errors."""
+_UTF_8: Final = re.compile(r"(?i)[^;]*(?:;\s*charset\s*=\s*\"?utf-?8\"?\s*)?")
+"""The content types of JSON in UTF-8. Appium also reads other encodings, such as UTF-7."""
 _BIDI: Final = "webSocketUrl"
 """The capability that requests WebDriver BiDi, for which Appium would return its own URL."""
 
@@ -184,13 +192,11 @@ class _Gateway:
         """Forward a request; refuse, change or answer those that a program on its own would get wrong."""
         path = request.path_params["path"]
 
-        is_new_session = (request.method, path.strip("/")) == _NEW_SESSION
-        if self._purpose == "appium" and is_new_session:
+        if self._purpose == "appium" and self._is_new_session(request):
             body = await request.body()
-            if _requests_bidi(body):
-                reason = "it would name a port of the machine that runs the service"
-                message = f"the capability {_BIDI} is refused: {reason}. Leave it out."
-                return self._refusal(500, NO_BIDI, message)
+            refused = _refused_capabilities(request, body)
+            if refused is not None:
+                return self._refusal(500, *refused)
             return await self._forwarded(request, controller, body)
 
         device = record.device
@@ -204,6 +210,11 @@ class _Gateway:
         if isinstance(translated, Response):
             return translated
         return await self._forwarded(request, controller, translated)
+
+    def _is_new_session(self, request: Request) -> bool:
+        """Return whether Appium takes a request for that of a new session, in any spelling of its path."""
+        path = httpx.URL(self._url(request)).path  # without dot segments
+        return (request.method, path.strip("/").lower()) == _NEW_SESSION
 
     async def _forwarded(
         self,
@@ -248,8 +259,32 @@ class _Gateway:
         return f"http://{HOST}{path}{f'?{query}' if query else ''}"
 
 
-def _requests_bidi(body: bytes) -> bool:
-    """Return whether capabilities in a body request WebDriver BiDi, wherever they are nested."""
+def _refused_capabilities(request: Request, body: bytes) -> tuple[str, str] | None:
+    """Return the code of a refusal and its reason, None for capabilities that may be passed on.
+
+    Appium also reads bodies that nobody here can check, such as compressed ones.
+    """
+    is_plain = "content-encoding" not in request.headers
+    content_type = request.headers.get("content-type", "")
+    requests_bidi = None
+    if is_plain and _UTF_8.fullmatch(content_type):
+        requests_bidi = _requests_bidi(body)
+
+    if requests_bidi is None:
+        message = "the capabilities must be JSON in UTF-8 that is not compressed"
+        return UNREADABLE, message
+    if not requests_bidi:
+        return None
+
+    reason = "it would name a port of the machine that runs the service"
+    return NO_BIDI, f"the capability {_BIDI} is refused: {reason}. Leave it out."
+
+
+def _requests_bidi(body: bytes) -> bool | None:
+    """Return whether capabilities in a body request WebDriver BiDi, wherever they are nested; None if it is unreadable.
+
+    JavaScript reads some bodies that Python does not, such as deeply nested ones.
+    """
     values: list[object] = []
 
     def collect(pairs: list[tuple[str, object]]) -> None:
@@ -257,8 +292,11 @@ def _requests_bidi(body: bytes) -> bool:
             if name.rpartition(":")[2] == _BIDI:
                 values.append(value)
 
-    with suppress(ValueError, RecursionError):  # Appium itself rejects invalid JSON
-        json.loads(body, object_pairs_hook=collect)
+    try:
+        json.loads(body or b"{}", object_pairs_hook=collect)
+    except (ValueError, RecursionError):
+        return None
+
     return any(values)
 
 
