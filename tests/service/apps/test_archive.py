@@ -1,5 +1,6 @@
 """Unpacking: the contents of an archive, and nothing outside of the target."""
 
+import gzip
 import os
 import stat
 import tarfile
@@ -302,6 +303,25 @@ def test_a_negative_size_does_not_cause_a_loop(tmp_path: Path) -> None:
 
     with pytest.raises(ControllerError, match="refers back"):
         unpacked(tmp_path / "a.tar")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"x" * 1_000,
+        gzip.compress(b"", mtime=0) * 100_000,
+    ],
+    ids=["a name without end", "members without content"],
+)
+def test_unpacking_stops_where_gzip_reads_on_without_a_result(
+    tmp_path: Path, content: bytes
+) -> None:
+    archive = tmp_path / "a.tar.gz"
+    archive.write_bytes(content)
+    looks = iter([False] * 8)
+
+    with pytest.raises(ControllerError, match="no longer needed"):
+        unpacked(archive, LIMITS, ended=lambda: next(looks, True))
 
 
 @pytest.mark.parametrize("make", [zipped, tarred])

@@ -195,6 +195,18 @@ class _Forward(_Bounded):
         return super().seek(offset, whence)
 
 
+class _Packed(io.RawIOBase):
+    """The packed bytes of a tar: gzip reads a name, or members without content, to their end before it returns."""
+
+    def __init__(self, file: IO[bytes], ended: Callable[[], bool]) -> None:
+        self._file = file
+        self._ended = ended
+
+    def read(self, size: int = -1) -> bytes:
+        check_needed(self._ended)
+        return self._file.read(size)
+
+
 def _zip_entries(archive: Path) -> Iterator[Entry]:
     with (
         archive.open("rb") as file,
@@ -231,17 +243,17 @@ def _tar_entries(
 ) -> Iterator[Entry]:
     with (
         archive.open("rb") as file,
-        _unzipped(file) as data,
+        _unzipped(file, ended) as data,
         tarfile.open(fileobj=_Forward(data, max_bytes, ended), mode="r:") as contents,
     ):
         for member in contents:
             yield _tar_entry(contents, member)
 
 
-def _unzipped(file: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
+def _unzipped(file: IO[bytes], ended: Callable[[], bool]) -> IO[bytes] | gzip.GzipFile:
     is_packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     file.seek(0)
-    return gzip.GzipFile(fileobj=file) if is_packed else file
+    return gzip.GzipFile(fileobj=_Packed(file, ended)) if is_packed else file
 
 
 def _tar_entry(contents: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
