@@ -523,6 +523,61 @@ def test_an_error_in_the_teardown_reads_no_device(
     assert "screenshot" not in _calls(controller)
 
 
+QUITS = """
+import unittest
+import pytest
+
+@pytest.mark.device(platform="android", type="appium")
+class QuitsTest(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def open_app(self, device_driver):
+        self.driver = device_driver
+
+    def tearDown(self):
+        self.driver.quit()
+
+    {more}
+    def test_it(self):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "body", "is_read"),
+    [
+        ("", "self.fail()", True),
+        ("", "raise RuntimeError", True),
+        ("", "pass", False),
+        ("", "pytest.skip()", False),
+        ("@unittest.expectedFailure", "self.fail()", False),
+        ("@pytest.mark.xfail", "self.fail()", False),
+    ],
+)
+def test_a_method_of_unittest_is_read_before_its_tear_down(
+    pytester: pytest.Pytester,
+    controller: ScriptedServer,
+    decorator: str,
+    body: str,
+    is_read: bool,  # noqa: FBT001
+) -> None:
+    picture = says({"value": base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()})
+    controller.answer = appium(screenshot=picture, source=says({"value": PAGE}))
+    suite(pytester, QUITS, body=body, more=decorator)
+
+    pytester.runpytest("--device-artifacts-dir=left")
+
+    calls = _calls(controller)
+    assert calls.count("screenshot") == is_read
+    if is_read:
+        (path,) = Path("left").rglob("failure.json")
+        failure = json.loads(path.read_text())
+        assert failure["missing"] == []
+        assert "screenshot.png" in failure["files"]
+        assert not any("Quit" in action["title"] for action in failure["actions"])
+        quit_by_test = calls.index("1")
+        assert calls.index("screenshot") < calls.index("source") < quit_by_test
+
+
 MP4 = b"\0\0\0 ftypisom"
 
 

@@ -486,6 +486,13 @@ class DeviceTests(TimerNotes):
         """Resume a driver of a wider scope, or request a new one."""
         self.devices.resume(item)
 
+    # Within the trace's step for the test.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Read the devices of a failed method of unittest before its ``tearDown``."""
+        with self._evidence.before_tear_down(item, lambda: self.devices.sessions(item)):
+            return (yield)
+
     # Around teardown, inside of capturing and logging.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(

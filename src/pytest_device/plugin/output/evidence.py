@@ -3,7 +3,8 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from linecache import getlines
@@ -136,6 +137,14 @@ class _Teardown:
 
 
 _TEARDOWN: Final = pytest.StashKey[_Teardown]()
+_BEFORE_TEAR_DOWN: Final = pytest.StashKey[Evidence]()
+"""What was taken before the ``tearDown`` of unittest, which is a part of the test for pytest."""
+_NO_FAILURES: Final = (
+    pytest.skip.Exception,
+    pytest.xfail.Exception,
+    pytest.exit.Exception,
+)
+"""unittest reports them as errors; its own ways to skip or to expect a failure have methods of their own."""
 
 
 class EvidenceTaker:
@@ -163,26 +172,85 @@ class EvidenceTaker:
 
         If they cannot be written, a note gives the reason, so that this error does not replace the test's own.
         """
-        if not sessions:
+        evidence = item.stash.get(_BEFORE_TEAR_DOWN, None)
+        if evidence is not None:
+            del item.stash[_BEFORE_TEAR_DOWN], item.stash[EVIDENCE_SINCE]
+        elif sessions:
+            evidence = self._read(item, sessions)
+        if evidence is None:
             return None
 
+        evidence.files += [
+            path.relative_to(evidence.directory).as_posix()
+            for path in item.stash.get(VIDEOS, ())
+        ]
+        _name_directory(item, evidence)
+        return evidence
+
+    def _read(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]"
+    ) -> Evidence | None:
         evidence = self._new_evidence(item, directory_of(item, self._settings))
 
         try:
             # First, so that the note is the same as for the receipt.
             evidence.directory.parent.mkdir(parents=True, exist_ok=True)
             ignore_in_git(self._settings, item.config)
-            evidence.files += [
-                path.relative_to(evidence.directory).as_posix()
-                for path in item.stash.get(VIDEOS, ())
-            ]
             self._save_devices(item, sessions, evidence)
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
             return None
 
-        _name_directory(item, evidence)
         return evidence
+
+    @contextmanager
+    def before_tear_down(
+        self, item: pytest.Item, sessions: "Callable[[], Mapping[str, Session]]"
+    ) -> Generator[None]:
+        """Read the devices of a method of unittest when it fails in the block, before its ``tearDown``.
+
+        Most suites quit their driver there. unittest reports an error to its result, which is the item, as soon as it
+        occurs; pytest asks for a report only after ``tearDown``.
+        """
+        if _BEFORE_TEAR_DOWN in item.stash:  # of an attempt whose failure was expected
+            del item.stash[_BEFORE_TEAR_DOWN], item.stash[EVIDENCE_SINCE]
+
+        is_expected = item.get_closest_marker("xfail") is not None
+        reporters = [name for name in ("addError", "addFailure") if hasattr(item, name)]
+        if is_expected or not reporters:
+            yield
+            return
+
+        def take_first(report: Callable[..., object]) -> Callable[..., object]:
+            def reported(testcase: object, error: tuple[Any, ...]) -> object:
+                is_failure = not isinstance(error[1], _NO_FAILURES)
+                if is_failure and _BEFORE_TEAR_DOWN not in item.stash:
+                    self._take_before_tear_down(item, sessions())
+                return report(testcase, error)
+
+            return reported
+
+        for name in reporters:
+            setattr(item, name, take_first(getattr(item, name)))
+        try:
+            yield
+        finally:
+            for name in reporters:
+                delattr(item, name)
+
+    def _take_before_tear_down(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]"
+    ) -> None:
+        if not sessions:
+            return
+
+        since = self._recorder.now()
+        with collecting_evidence(self._recorder):
+            evidence = self._read(item, sessions)
+
+        if evidence is not None:
+            item.stash[EVIDENCE_SINCE] = since
+            item.stash[_BEFORE_TEAR_DOWN] = evidence
 
     def save_logs(self, item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
         """Save the logs of the devices of a test that did not fail; what can't be saved is a note."""
