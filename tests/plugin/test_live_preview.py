@@ -89,6 +89,31 @@ def test_a_session_without_a_preview_is_reported(pytester: pytest.Pytester) -> N
     result.stdout.fnmatch_lines(["*android appium: no live preview"])
 
 
+def test_only_an_http_url_is_opened(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    opened, browser = tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f"#!/bin/sh\ntouch '{opened}'\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    details = {"webPreviewUrl": "file://files.invalid/share"}
+    service.add_fault("get", "change", fields={"remoteConfig": details}, times=None)
+    pytester.makepyfile(
+        SUITE.replace('"android"', '"android", type="web-preview-only"')
+    )
+
+    result = pytester.runpytest("--device-preview-open")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["*not opened: the URL of a live preview must be http or https"]
+    )
+    assert not opened.exists()
+
+
 def test_it_opens_in_the_browser_without_exposing_the_url_to_other_processes(
     pytester: pytest.Pytester,
     service: FaultyService,

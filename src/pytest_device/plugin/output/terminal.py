@@ -131,10 +131,20 @@ class Terminal:
 
         self.show(f"{label}: live preview: {shown}", even_if_quiet=True)
 
-        if settings_of(self._config).preview_open:
-            from pytest_device.plugin.output.preview import open_preview
+        if not settings_of(self._config).preview_open:
+            return
 
+        from pytest_device.plugin.output.preview import open_preview
+        from pytest_device.redact import is_http_url
+
+        # A file:// URL may lead to another machine, which Windows would send the user's credentials.
+        if is_http_url(url):
             open_preview(self._config, url)
+        else:
+            self.show(
+                f"{label}: not opened: the URL of a live preview must be http or https",
+                even_if_quiet=True,
+            )
 
     def announce(self, line: str) -> None:
         """Write one line unchanged, even under ``-q``."""
