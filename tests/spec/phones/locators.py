@@ -54,6 +54,7 @@ WDA_FIND: Final = Source(*WEBDRIVERAGENT, f"{LIBRARY}/Categories/XCUIElement+FBF
 WDA_NAME: Final = Source(
     *WEBDRIVERAGENT, f"{LIBRARY}/Categories/XCUIElement+FBWebDriverAttributes.m"
 )
+WDA_ATTRIBUTES: Final = Source(*WEBDRIVERAGENT, f"{LIBRARY}/Routing/FBElementUtils.m")
 WDA_TYPES: Final = Source(
     *WEBDRIVERAGENT, f"{LIBRARY}/Utilities/FBElementTypeTransformer.m"
 )
@@ -676,6 +677,29 @@ def ios_names() -> tuple[Row, ...]:
             page=WITH_ID,
             example=Find(By.ID, "note"),
             answer="Milk",
+        ),
+        Row(
+            name="a-predicate-of-a-view-that-can-be-hit",
+            platforms=(IOS,),
+            rule="Predicates have all attributes of an element, also with the prefix wd.",
+            source=WDA_ATTRIBUTES,
+            page=NAMED,
+            example=FindAll(
+                By.IOS_PREDICATE, "hittable == 1 AND wdName == 'sign-in'", "label"
+            ),
+            answer=["Sign in"],
+        ),
+        *(
+            Row(
+                name=f"a-predicate-of-{attribute}",
+                platforms=(IOS,),
+                rule="Predicates have no attributes of XCUIElement, nor those of XPath.",
+                source=WDA_ATTRIBUTES,
+                page=NAMED,
+                example=Find(By.IOS_PREDICATE, f"{attribute} != 'nothing'"),
+                answer=Error(NoSuchElementException, f"unknown attribute {attribute}:"),
+            )
+            for attribute in ("identifier", "isEnabled", "width")
         ),
         Row(
             name="a-predicate-that-ignores-diacritics",

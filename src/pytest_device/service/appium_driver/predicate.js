@@ -16,17 +16,12 @@ const CONSTANTS = new Map([
   // A missing attribute is compared as an empty one.
   ['nil', ''], ['null', ''], ['none', ''],
 ]);
+/** The attributes of WebDriverAgent that the local device has, also with the prefix wd. It knows no others, such as x. */
 const ATTRIBUTES = new Set([
-  'name', 'label', 'value', 'type', 'enabled', 'visible', 'accessible', 'selected', 'focused', 'index',
-  'placeholderValue', 'x', 'y', 'width', 'height',
+  'name', 'label', 'value', 'type', 'enabled', 'visible', 'hittable', 'accessible', 'selected', 'focused', 'index',
+  'placeholderValue',
 ]);
 const BOOLEAN_ATTRIBUTES = new Set(['enabled', 'visible', 'accessible', 'selected', 'focused']);
-/** The names that WebDriverAgent accepts besides. */
-const ALIASES = {
-  identifier: 'name', elementType: 'type', isEnabled: 'enabled', isVisible: 'visible', isAccessible: 'accessible',
-  isSelected: 'selected', isFocused: 'focused', hasFocus: 'focused', wdName: 'name', wdLabel: 'label', wdValue: 'value',
-  wdType: 'type',
-};
 const RECT_MEMBERS = new Set(['x', 'y', 'width', 'height']);
 
 /**
@@ -151,16 +146,18 @@ function comparison(tokens) {
 /** Take the name of an attribute; return the one of the page source. */
 function attributeOf(tokens) {
   const word = tokens.a('word');
-  if (word === 'rect') {
+  const name = word.replace(/^wd([A-Z])/, (_, letter) => letter.toLowerCase());
+  if (name === 'rect') {
     tokens.expect('.');
     const member = tokens.a('word');
     return RECT_MEMBERS.has(member) ? member : tokens.fail('rect has x, y, width and height, ');
   }
+  if (!ATTRIBUTES.has(name)) {
+    throw new SyntaxError(`unknown attribute ${word}: the attributes are ${[...ATTRIBUTES].join(', ')}, rect.x`);
+  }
 
-  const name = Object.hasOwn(ALIASES, word) ? ALIASES[word] : word;
-  if (ATTRIBUTES.has(name)) return name;
-
-  throw new SyntaxError(`unknown attribute ${word}: the attributes are ${[...ATTRIBUTES].join(', ')}`);
+  // As in elements.js: what is displayed can be hit.
+  return name === 'hittable' ? 'visible' : name;
 }
 
 /** Take the modifiers of a comparison if there are any: `[c]` ignores case, `[d]` diacritics, `[cd]` both. */
