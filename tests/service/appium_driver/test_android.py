@@ -210,7 +210,7 @@ def test_scroll_gestures_report_the_end(driver: Remote) -> None:
     ("gesture", "given", "seen"),
     [
         ("longClickGesture", {}, "held"),
-        ("doubleClickGesture", {}, "twice"),
+        ("doubleClickGesture", {"x": 1}, "twice"),  # half a point is ignored
         ("pinchOpenGesture", {"percent": 0.7}, "two fingers"),
     ],
 )

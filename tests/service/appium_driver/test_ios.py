@@ -140,6 +140,25 @@ def test_scrolling_to_a_name_brings_it_onto_the_screen(driver: Remote) -> None:
     assert line.is_displayed()
 
 
+def test_scrolling_in_a_direction_moves_by_a_page(driver: Remote) -> None:
+    notes = driver.find_element(By.ACCESSIBILITY_ID, "notes")
+    line = driver.find_element(By.IOS_PREDICATE, "label == 'Line 1'")
+    before = line.rect["y"]
+
+    page = {"elementId": notes.id, "direction": "down"}
+    driver.execute_script("mobile: scroll", page)
+
+    borders = 2
+    moved = before - line.rect["y"]
+    assert moved == pytest.approx(notes.rect["height"] - borders, abs=1)
+
+
+def test_half_a_point_is_refused(driver: Remote) -> None:
+    title = driver.find_element(By.ACCESSIBILITY_ID, "title")
+    with pytest.raises(InvalidArgumentException, match="Both x and y"):
+        driver.execute_script("mobile: doubleTap", {"elementId": title.id, "x": 5})
+
+
 @pytest.mark.parametrize(
     ("gesture", "given", "seen"),
     [("touchAndHold", {"duration": 1}, "held"), ("doubleTap", {}, "twice")],

@@ -132,16 +132,22 @@ function pause(duration) {
 /**
  * Return the point of a gesture: a given one, relative to the element if there is one, too; else the center of the element
  * or of the screen.
+ *
+ * Throws InvalidArgument for half a point on iOS, as WebDriverAgent does; UiAutomator2 ignores it.
  */
 async function pointOf(driver, { elementId, x, y }) {
-  if (elementId && x === undefined) return await driver.askPage('middle', {}, elementId);
+  const hasPoint = x !== undefined && y !== undefined;
+  const hasHalf = !hasPoint && (x !== undefined || y !== undefined);
+  if (hasHalf && driver.platform === 'iOS') {
+    throw new errors.InvalidArgumentError('Both x and y coordinates must be provided');
+  }
 
-  if (elementId) {
+  if (elementId && hasPoint) {
     const box = await driver.askPage('rect', {}, elementId);
     return { x: box.x + Number(x), y: box.y + Number(y) };
   }
-
-  if (x !== undefined && y !== undefined) return { x: Number(x), y: Number(y) };
+  if (elementId) return await driver.askPage('middle', {}, elementId);
+  if (hasPoint) return { x: Number(x), y: Number(y) };
 
   const { width, height } = await driver.askPage('screen');
   return { x: width / 2, y: height / 2 };
@@ -204,7 +210,7 @@ async function swipe(driver, args, { direction, percent = 0.7, isFling = false }
  *
  * By a script, not by a finger: a swipe scrolls by a length that depends on its speed, and may press what is below it.
  */
-async function scroll(driver, args, { direction, percent = 0.8 }) {
+async function scroll(driver, args, { direction, percent }) {
   const [right, downward] = vectorOf(direction);
   const part = Number(percent);
   const request = { right: right * part, down: downward * part, at: await centerOf(driver, args) };
@@ -249,7 +255,8 @@ async function scrollTo(driver, args) {
   } else if (args.toVisible) {
     await driver.askPage('middle', {}, args.elementId);
   } else {
-    await scroll(driver, args, { direction: args.direction, percent: args.distance });
+    // By default a page, which is what distinguishes it from a swipe.
+    await scroll(driver, args, { direction: args.direction, percent: args.distance ?? 1 });
   }
 }
 
