@@ -19,6 +19,7 @@ from tests import forking
 
 if TYPE_CHECKING:
     from pytest_device.service.programs.toolchain import Node
+    from pytest_device.testing import FaultyService
 
 pytest_plugins = ["pytester"]
 
@@ -197,6 +198,19 @@ def _no_service_from_outside() -> Generator[None]:
         for name in [name for name in os.environ if name.startswith("DEVICE_")]:
             monkeypatch.delenv(name)
         yield
+
+
+@pytest.fixture(scope="session")
+def running_service() -> Generator["FaultyService"]:
+    """A local service with simulated devices and fault injection, as a separate process: one for all tests.
+
+    A test that uses it resets it first: late requests for the sessions of other tests are not listed then.
+    """
+    from pytest_device.testing import faulty_service
+
+    # Some tests leave sessions running, to be found by a later run.
+    with faulty_service(max_sessions=1000) as service:
+        yield service
 
 
 @pytest.fixture(scope="session")

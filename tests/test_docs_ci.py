@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY
-from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.testing import FaultyService
 from tests.conftest import SLOW_TO_LOAD
 from tests.docs_pages import DOCS, blocks
 from tests.waiting import eventually
@@ -38,10 +38,10 @@ DEVICES = {"test_android", "test_ios"}
 PLAIN = {"test_plain", "test_simple"}
 
 
-@pytest.fixture(scope="module")
-def service() -> Generator[FaultyService]:
-    with faulty_service() as service:
-        yield service
+@pytest.fixture
+def service(running_service: FaultyService) -> FaultyService:
+    running_service.reset()
+    return running_service
 
 
 def account(service: FaultyService) -> dict[str, str]:
@@ -58,7 +58,6 @@ class Job:
         self.bin = Path(sys.prefix, "bin")
         (directory / "test_it.py").write_text(SUITE)
         (directory / ".venv").symlink_to(sys.prefix)
-        service.reset()
 
     def record(self) -> None:
         """Let the jobs' programs print their commands instead of running them."""

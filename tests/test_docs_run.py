@@ -1,26 +1,24 @@
 """The Python code on the pages runs unchanged, with simulated devices."""
 
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 import pytest_device.plugin.run  # noqa: F401  # else a run within a test unloads it, and the next one has parts of two
-from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.testing import FaultyService
 from tests.docs_pages import DOCS, blocks
 
 
-@pytest.fixture(scope="module")
-def service() -> Generator[FaultyService]:
-    with faulty_service() as service:
-        yield service
+@pytest.fixture
+def service(running_service: FaultyService) -> FaultyService:
+    running_service.reset()
+    return running_service
 
 
 @pytest.fixture(autouse=True)
 def _configured(
     service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    service.reset()
     monkeypatch.setenv("DEVICE_URL", service.url)
     monkeypatch.setenv("DEVICE_TOKEN", service.token)
     monkeypatch.setenv("DEVICE_APP_ID", service.app_id)

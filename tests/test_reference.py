@@ -36,7 +36,7 @@ from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.service.programs.processes import how_ended
 from pytest_device.settings import as_given, resolve
 from pytest_device.spelling import closest, in_camel_case
-from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.testing import FaultyService
 from pytest_device.trace.recorder import level_of, masked_typed
 from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.trace.values import filled_in
@@ -113,15 +113,10 @@ EXAMPLES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def service() -> Generator[FaultyService]:
-    with faulty_service() as service:
-        yield service
-
-
 @pytest.fixture
-def names(service: FaultyService) -> Generator[dict[str, Any]]:
+def names(running_service: FaultyService) -> Generator[dict[str, Any]]:
     """What the examples use without an import."""
+    service = running_service
     service.reset()
     request = SessionRequest.from_arguments(
         app_id=service.app_id, platform="ios", type="appium"

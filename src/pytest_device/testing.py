@@ -64,12 +64,16 @@ class FaultyService:
         self._ask("POST", f"/sessions/{session_id}/expire")
 
     def requests(self, session_id: str | None = None) -> list[tuple[str, int | None]]:
-        """Return the requests so far, or those for a session: operation and status, None if no response was sent."""
+        """Return the requests since the last reset, except for sessions created before it, or those for one session.
+
+        Each has its operation and its status, None if no response was sent.
+        """
         requests = self._ask("GET", "/requests")
         return [
             (request["operation"], request["status"])
             for request in requests
             if session_id in (None, request["session"])
+            and request["session"] not in self._before
         ]
 
     def sessions(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pytest
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.runs import OwnRun
-from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.testing import FaultyService
 from tests.cli.running import call
 from tests.sessions.reaper_clients import entry_of, request_at
 
@@ -20,12 +20,6 @@ from tests.sessions.reaper_clients import entry_of, request_at
 @pytest.fixture(autouse=True)
 def _commands_are_forks(programs_are_forks: None) -> None:
     """Start the commands of these tests as forks; another ``code`` remains a fresh interpreter."""
-
-
-@pytest.fixture(scope="module")
-def running_service() -> Generator[FaultyService]:
-    with faulty_service() as service:
-        yield service
 
 
 class Ledgers:

@@ -22,7 +22,6 @@ PEERS = (
 )
 
 collect_ignore_glob = [] if all(map(find_spec, PEERS)) else ["test_*.py"]
-lasting_service, running_service = plugin.lasting_service, plugin.running_service
 configured_service = plugin.service
 
 

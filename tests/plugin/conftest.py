@@ -1,6 +1,5 @@
 """The local service as a separate process, with simulated devices and fault injection."""
 
-from collections.abc import Generator
 from pathlib import Path
 
 # Loaded before the first run inside this process: pytester forgets the modules that such a run loads, and httpx, which
@@ -12,23 +11,7 @@ from pytest_device.plugin import collection as collection  # noqa: PLC0414
 from pytest_device.plugin import run as run  # noqa: PLC0414
 from pytest_device.plugin.provider import drivers as drivers  # noqa: PLC0414
 from pytest_device.report import receipt as receipt  # noqa: PLC0414
-from pytest_device.testing import FaultyService, faulty_service
-from tests.waiting import eventually
-
-
-@pytest.fixture(scope="session")
-def lasting_service() -> Generator[FaultyService]:
-    with faulty_service() as service:
-        yield service
-
-
-@pytest.fixture(scope="module")
-def running_service(lasting_service: FaultyService) -> Generator[FaultyService]:
-    yield lasting_service
-    # Else the next module's first test finds stop calls of this one's last among its own.
-    eventually(
-        lambda: {"stopped", "errored"}.issuperset(lasting_service.statuses()), 10
-    )
+from pytest_device.testing import FaultyService
 
 
 @pytest.fixture

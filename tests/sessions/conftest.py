@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from pytest_device import DeviceClient
-from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.testing import FaultyService
 from tests.fakes.local_service import InProcessService
 from tests.fakes.network import FakeNetwork
 from tests.fakes.reporter import RecordingReporter
@@ -28,12 +28,6 @@ def client(network: FakeNetwork) -> DeviceClient:
 @pytest.fixture
 def reporter() -> RecordingReporter:
     return RecordingReporter()
-
-
-@pytest.fixture(scope="module")
-def running_service() -> Generator[FaultyService]:
-    with faulty_service() as service:
-        yield service
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -218,7 +218,8 @@ def runs(
     with ExitStack() as open_:
         yield Runs(service, tmp_path / "state", open_)
     for reaper in reapers(str(tmp_path)):
-        reaper.kill()
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            reaper.kill()
 
 
 @pytest.fixture
