@@ -321,7 +321,7 @@ def test_a_holder_with_an_unreadable_name_still_counts(
     (tmp_path / "slots" / "0.txt").unlink()
 
     with pytest.raises(LeaseTimeoutError, match="in use: 1 by an unknown process"):
-        slots_of(1).acquire(1)
+        slots_of(1, timeout_seconds=1).acquire(1)
     release(held)
 
 
