@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -303,3 +304,24 @@ def test_a_line_that_was_cut_off_is_left_out(
     assert events(path, "0-trace.trace")[-1]["type"] == "after"
     assert not trace.lines.exists()
     assert path.name == ARCHIVE
+
+
+@pytest.mark.timing
+def test_runs_of_one_test_at_once_take_no_lines_from_each_other(tmp_path: Path) -> None:
+    def run(number: int) -> int:
+        recorder = Recorder(tmp_path, Redactor(), clock=FakeClock())
+        for again in range(50):
+            trace = following(tmp_path / "a-test", recorder)
+            recorder.output(f"{number}", is_error=False)
+            recorder.unfollow(trace)
+            if again % 2:
+                trace.discard()
+            else:
+                trace.finish()
+
+        return number
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, range(4))) == [0, 1, 2, 3]
+
+    assert [path.name for path in (tmp_path / "a-test").iterdir()] == ["trace.zip"]

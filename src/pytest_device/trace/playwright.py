@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,6 @@ class PlaywrightTrace:
         self._bytes = 0
         self._events = 0
         self._is_full = False
-        (self.lines / _RESOURCES).mkdir()
         self._start = now
         self._title = test.title
         annotations = [
@@ -156,11 +156,14 @@ class PlaywrightTrace:
 
     def close(self) -> None:
         """Close the files; their lines stay."""
+        self._close_files()
+        self._lock.release()
+
+    def _close_files(self) -> None:
         for file in self._files.values():
             file.close()
 
         self._files.clear()
-        self._lock.release()
 
     def finish(self) -> Path:
         """Add the sources, make the archive, remove the lines, and return the archive's path."""
@@ -172,13 +175,28 @@ class PlaywrightTrace:
                 path = self.lines / _RESOURCES / f"src@{sha1}.txt"
                 path.write_text(source, "utf-8", "replace")
 
-        self.close()
-        return archive(self.lines, self.path)
+        self._close_files()
+        try:
+            path = _zipped(self.lines, self.path)
+        except BaseException:
+            self._lock.release()
+            raise
+
+        self._remove_lines()
+        return path
 
     def discard(self) -> None:
         """Remove the lines."""
-        self.close()
-        shutil.rmtree(self.lines, ignore_errors=True)
+        self._close_files()
+        self._remove_lines()
+
+    def _remove_lines(self) -> None:
+        """Remove the lines before the lock is released: another run must not begin its own there."""
+        is_removed = _remove(self.lines)
+        self._lock.release()
+        # On Windows, nobody can move or remove a file that is open, as that of the lock is.
+        if not is_removed:
+            shutil.rmtree(self.lines, ignore_errors=True)
 
     def _has_room(self, value: Value) -> bool:
         """Return whether a value is written: if the trace is full, only what says how the test ended."""
@@ -476,6 +494,14 @@ class PlaywrightTrace:
 
 def archive(lines: Path, target: Path) -> Path:
     """Make the archive of a directory of lines and remove the directory; an incomplete last line is left out."""
+    path = _zipped(lines, target)
+    if not _remove(lines):
+        shutil.rmtree(lines, ignore_errors=True)
+
+    return path
+
+
+def _zipped(lines: Path, target: Path) -> Path:
     partial = target.with_name(f"{target.name}.{lines.name}")
     with ZipFile(partial, "w", ZIP_DEFLATED, compresslevel=1) as zipped:
         for path in sorted(lines.rglob("*")):
@@ -493,8 +519,24 @@ def archive(lines: Path, target: Path) -> Path:
             zipped.writestr(ZipInfo(name), content, method)
 
     partial.replace(target)
-    shutil.rmtree(lines, ignore_errors=True)
     return target
+
+
+def _remove(lines: Path) -> bool:
+    """Remove a directory of lines at once, so that nobody finds a part of it; False if it cannot be moved."""
+    try:
+        aside = Path(tempfile.mkdtemp(prefix="removed-", dir=lines.parent))
+    except OSError:
+        return False
+
+    try:
+        lines.rename(aside / "lines")
+    except OSError:
+        return False
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+    return True
 
 
 def _own_lines(directory: Path) -> "tuple[Path, BaseFileLock]":
@@ -502,23 +544,39 @@ def _own_lines(directory: Path) -> "tuple[Path, BaseFileLock]":
 
     Raises OSError.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
+    problem = OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(directory))
     for number in range(1, _MAX_RUNS + 1):
         lines = directory / (LINES if number == 1 else f"{LINES}-{number}")
-        lines.mkdir(parents=True, exist_ok=True)
-
-        lock = FileLock(lines / LOCK)
         try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            # Of a run that is going on.
+            return lines, _locked(lines)
+        except Timeout:  # of a run that is going on
             continue
+        # Which has just removed it: pathlib raises either, also with exist_ok.
+        except (FileNotFoundError, FileExistsError) as error:
+            problem = error
 
+    raise problem
+
+
+def _locked(lines: Path) -> "BaseFileLock":
+    """Return the lock of a directory of lines, which is empty afterwards. Raises Timeout, FileNotFoundError or OSError."""
+    from filelock import FileLock
+
+    lines.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(lines / LOCK)
+    lock.acquire(blocking=False)
+
+    try:
+        (lines / LOCK).stat()  # else it is the lock of a directory that is gone
         _remove_rest(lines)
-        return lines, lock
+        (lines / _RESOURCES).mkdir()
+    except OSError:
+        lock.release()
+        raise
 
-    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(directory))
+    return lock
 
 
 def _remove_rest(lines: Path) -> None:
