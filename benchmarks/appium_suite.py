@@ -28,13 +28,14 @@ from pytest_device.programs import cache_directory
 from pytest_device.service.devices import browsers
 from pytest_device.service.devices.browsers import BUILT_FOR
 from pytest_device.service.programs.guard import Guard
-from pytest_device.service.programs.toolchain import APPIUM, Toolbox
+from pytest_device.service.programs.toolchain import APPIUM, Toolbox, inspect
 from pytest_device.spec import SessionType
 
 ROUNDS: Final = 5
 TESTS: Final = 30
 RUN_SECONDS: Final = 300
 BARS: Final = {"one driver": 0.9, "a driver per test": 1.9}
+DRIVER: Final = "appium-chromium-driver@3.1.1"
 BY_HAND: Final = "by hand"
 AGAIN: Final = "by hand again"
 
@@ -176,9 +177,9 @@ async def programs(directory: Path) -> Mapping[str, str]:
         guard.close()
 
     home = directory / "appium"
-    driver = home / "node_modules/appium-chromium-driver"
-    driver.parent.mkdir(parents=True)
-    driver.symlink_to(appium.package("appium-chromium-driver"))
+    node = await inspect(appium.node, os.environ, APPIUM.node)
+    install_driver(home, node.npm)
+    (home / "node_modules/appium").symlink_to(appium.package("appium"))
     app = directory / "app"
     app.mkdir()
     (app / "index.html").write_text(PAGE)
@@ -196,6 +197,14 @@ async def programs(directory: Path) -> Mapping[str, str]:
         "CHROMIUM": str(found.program),
         "NODE": str(appium.node),
     }
+
+
+def install_driver(home: Path, npm: Sequence[str | Path]) -> None:
+    """Install Appium's driver for Chromium, which the suite by hand uses, without another Appium."""
+    home.mkdir()
+    (home / "package.json").write_text("{}")
+    command = [*npm, "install", "--ignore-scripts", "--legacy-peer-deps", DRIVER]
+    subprocess.run(command, cwd=home, check=True)
 
 
 def written(directory: Path) -> Mapping[str, Path]:

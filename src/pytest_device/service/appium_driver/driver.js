@@ -1,8 +1,6 @@
 // The Appium driver: executes the commands of the native context itself, and forwards those of web pages to chromedriver.
 
-import { createServer } from 'node:net';
-import { errors } from 'appium/driver.js';
-import { ChromiumDriver } from 'appium-chromium-driver';
+import { BaseDriver, errors } from 'appium/driver.js';
 import * as actions from './actions.js';
 import * as alerts from './alerts.js';
 import * as apps from './apps.js';
@@ -10,7 +8,7 @@ import * as background from './background.js';
 import { Browser } from './browser.js';
 import * as browserCommands from './browser-commands.js';
 import * as capabilities from './capabilities.js';
-import { ChromedriverStart } from './chromedriver-start.js';
+import { Chromedriver } from './chromedriver.js';
 import * as contexts from './contexts.js';
 import * as crash from './crash.js';
 import * as density from './density.js';
@@ -66,7 +64,7 @@ const drivers = [];
 /** What the device shows over the app. Shared, as `drivers` is: a server has one device, which all of its drivers control. */
 const overlay = new dialogs.Overlay();
 
-export class LocalDriver extends ChromiumDriver {
+export class LocalDriver extends BaseDriver {
   static newMethodMap = {
     '/session/:sessionId/se/log': { POST: { command: 'getLog', payloadParams: { required: ['type'] } } },
     '/session/:sessionId/se/log/types': { GET: { command: 'getLogTypes' } },
@@ -107,7 +105,8 @@ export class LocalDriver extends ChromiumDriver {
     Object.assign(this, density.translated(this));
 
     this.locatorStrategies = STRATEGIES;
-    this.proxyReqRes = async (...request) => await (await this.chromedriver()).proxyReq(...request);
+    this.desiredCapConstraints = { browserName: { isString: true } };
+    this.proxyReqRes = async (...request) => await (await this.chromedriver()).proxy.proxyReqRes(...request);
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL, async () => await this.browser?.sync());
     /** The connection to the browser. */
     this.browser = null;
@@ -116,8 +115,6 @@ export class LocalDriver extends ChromiumDriver {
     this.overlay = overlay;
     /** The start of chromedriver, null until a web context needs it. */
     this.starting = null;
-    /** Notices when that start has failed. */
-    this.chromedriverStart = null;
     this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
     this.scriptMs = SCRIPT_LIMIT_MS;
     this.foundAgain = new FoundAgain();
@@ -156,6 +153,10 @@ export class LocalDriver extends ChromiumDriver {
     return this.browser !== null;
   }
 
+  canProxy() {
+    return true;
+  }
+
   /** Start the session: connect to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
     // Appium passes the capabilities up to three times, since older protocols had other ones.
@@ -166,6 +167,7 @@ export class LocalDriver extends ChromiumDriver {
     await this.device.closeOthers(); // the app is on the page that was opened first
 
     const [sessionId] = await super.createSession(...args);
+    await this.#connect();
     try {
       this.orientationBefore = await this.device.orientation();
       await apps.prepare.call(this);
@@ -199,13 +201,16 @@ export class LocalDriver extends ChromiumDriver {
     await dialogs.leave(this);
 
     await super.deleteSession(sessionId);
+    const chromedriver = await this.starting?.catch(() => null);
+    await chromedriver?.stop();
+    this.starting = null;
     await this.browser?.close();
     this.browser = null;
     if (drivers.includes(this)) drivers.splice(drivers.indexOf(this), 1);
   }
 
-  /** Connect to the browser: the base class calls this at the start, chromedriver starts when it is needed. */
-  async startChromedriverSession() {
+  /** Connect to the browser; chromedriver starts when it is needed. */
+  async #connect() {
     this.browser = await Browser.connect(process.env.PYTEST_DEVICE_DEBUGGING_PORT, {
       limits: () => ({ pageLoad: this.pageLoadMs, strategy: this.opts.pageLoadStrategy ?? 'normal' }),
       onDialog: (page) => {
@@ -220,50 +225,31 @@ export class LocalDriver extends ChromiumDriver {
       onLeft: (page) => dialogs.forget(this, page),
     });
     drivers.push(this);
-
-    return this.opts;
   }
 
   /** Return chromedriver, which runs from its first use until the end of the session. */
   async chromedriver() {
     this.starting ??= this.#startChromedriver();
     try {
-      await this.starting;
+      return await this.starting;
     } catch (error) {
       this.starting = null; // the next command tries again
       throw error;
     }
-
-    return this.cd;
   }
 
   async #startChromedriver() {
-    Object.assign(this.opts, {
-      executable: process.env.PYTEST_DEVICE_CHROMEDRIVER,
-      chromedriverPort: await freePort(), // two sessions on one port would stop each other's chromedriver
-      autodownloadEnabled: false,
-      disableBuildCheck: true,
-    });
-    this.chromedriverStart = new ChromedriverStart();
-    await this.chromedriverStart.finish(super.startChromedriverSession());
-
-    crash.explain(this, this.cd.jwproxy);
-    await this.proxyCommand('/timeouts', 'POST', await this.getTimeouts());
-  }
-
-  async getBrowserInfo() {
-    return undefined; // the browser is running already: do not start one to get its version
-  }
-
-  getSessionCaps() {
-    this.chromedriverStart.watch(this.cd); // the base class has made it, and starts it next
-    const debuggerAddress = `${HOST}:${process.env.PYTEST_DEVICE_DEBUGGING_PORT}`;
-    return {
+    const requested = {
       browserName: 'chrome',
       pageLoadStrategy: this.opts.pageLoadStrategy ?? 'normal',
       unhandledPromptBehavior: alerts.behavior(this.opts),
-      'goog:chromeOptions': { debuggerAddress },
+      'goog:chromeOptions': { debuggerAddress: `${HOST}:${process.env.PYTEST_DEVICE_DEBUGGING_PORT}` },
     };
+    const chromedriver = await Chromedriver.start(process.env.PYTEST_DEVICE_CHROMEDRIVER, requested, this.log);
+    crash.explain(this, chromedriver.proxy);
+    await chromedriver.proxy.command('/timeouts', 'POST', await this.getTimeouts());
+
+    return chromedriver;
   }
 
   /** Return the page on the screen. Throws UnknownError while the app that was there has crashed. */
@@ -335,9 +321,9 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Send a command to chromedriver. */
   async toBrowser(path, method, body = {}) {
-    await this.chromedriver();
+    const { proxy } = await this.chromedriver();
 
-    return await this.proxyCommand(path, method, method === 'GET' ? undefined : body);
+    return await proxy.command(path, method, method === 'GET' ? undefined : body);
   }
 
   /** Send a command of the Chrome DevTools Protocol to the page on the screen. */
@@ -382,15 +368,4 @@ export class LocalDriver extends ChromiumDriver {
 /** Restore the orientation for the next session on the device. */
 async function rotateBack(device, orientation) {
   if ((await device.orientation()) !== orientation) await device.rotate(orientation);
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', reject);
-    probe.listen(0, HOST, () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
 }
