@@ -2,6 +2,7 @@
 
 import base64
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from pytest_device.errors import ConfigError, hides_frames
@@ -240,7 +241,6 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
     need_extra("code signing", "cryptography")
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     key: object = private_key
     if isinstance(private_key, str | bytes):
@@ -251,7 +251,7 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
             SECRETS.learn(private_key.decode(errors="replace"))
 
         try:
-            key = load_pem_private_key(_bytes(private_key), None)
+            key = _parsed(_bytes(private_key))
         except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
 
@@ -266,6 +266,14 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
         )
 
     return key
+
+
+@lru_cache(maxsize=8)
+def _parsed(pem: bytes) -> object:
+    # A service signs each reply with the same key, whose check takes much longer than a signature.
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    return load_pem_private_key(pem, None)
 
 
 def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
