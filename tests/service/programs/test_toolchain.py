@@ -4,12 +4,19 @@
 """
 
 import asyncio
+import hashlib
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
+import tarfile
+from base64 import b64encode
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
+from threading import Thread
 from zipfile import ZipFile, ZipInfo
 
 import pytest
@@ -103,6 +110,88 @@ def test_an_npm_without_a_registry_fails_with_its_reason(
     assert "Fix: check the network" in str(failure.value)
     (lock,) = (tmp_path / "cache").iterdir()
     assert lock.name == f"{tools.project.name}.lock"
+
+
+class Paths(dict[str, bytes]):
+    """What a registry has, by path, and the paths that were requested."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__(files)
+        self.requested: list[str] = []
+
+
+@contextmanager
+def registry(files: Mapping[str, bytes]) -> Generator[tuple[str, Paths]]:
+    """Serve files like a registry of npm's; yield its URL."""
+    paths = Paths(files)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.requested.append(self.path)
+            content = paths.get(self.path)
+            self.send_response(404 if content is None else 200)
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.end_headers()
+            self.wfile.write(content or b"")
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", paths
+        finally:
+            server.shutdown()
+
+
+ARCHIVE = "/left/-/left-1.0.0.tgz"
+
+
+@pytest.mark.parametrize(
+    ("archive", "requested"),
+    [
+        (ARCHIVE, [ARCHIVE]),
+        ("/files/left.tgz", [ARCHIVE, "/left", "/files/left.tgz"]),
+    ],
+    ids=["at the usual path", "at another path"],
+)
+def test_npm_asks_for_an_archive_first_and_for_its_path_if_it_must(
+    tools: Toolchain, tmp_path: Path, archive: str, requested: Sequence[str]
+) -> None:
+    manifest = {"name": "left", "version": "1.0.0"}
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as files:
+        entry = tarfile.TarInfo("package/package.json")
+        entry.size = len(json.dumps(manifest))
+        files.addfile(entry, BytesIO(json.dumps(manifest).encode()))
+    digest = b64encode(hashlib.sha512(packed.getvalue()).digest()).decode()
+    integrity = {"integrity": f"sha512-{digest}"}
+
+    with registry({archive: packed.getvalue()}) as (url, paths):
+        tarball = {"tarball": f"{url}{archive}", **integrity}
+        listed = {
+            "name": "left",
+            "dist-tags": {"latest": "1.0.0"},
+            "versions": {"1.0.0": {**manifest, "dist": tarball}},
+        }
+        paths["/left"] = json.dumps(listed).encode()
+        wanted = {"name": "it", "dependencies": {"left": "1.0.0"}}
+        locked = {"": wanted, "node_modules/left": {"version": "1.0.0", **integrity}}
+        lock = json.dumps({"lockfileVersion": 3, "requires": True, "packages": locked})
+        (tmp_path / "package.json").write_text(json.dumps(wanted))
+        (tmp_path / "package-lock.json").write_text(lock)
+        script = Path(toolchain.__file__).parent / "npm/ci.mjs"
+        npm = asyncio.run(toolchain.inspect(tools.node, os.environ, APPIUM.node)).npm
+        subprocess.run(
+            [tools.node, script, *npm, "ci", "--no-audit", f"--registry={url}"],
+            cwd=tmp_path,
+            env={**os.environ, "npm_config_cache": str(tmp_path / "npm-cache")},
+            check=True,
+        )
+
+    assert (tmp_path / "node_modules/left/package.json").is_file()
+    assert paths.requested == requested
+    assert (tmp_path / "package-lock.json").read_text() == lock
 
 
 def test_without_node_and_pip_both_fixes_are_named(

@@ -20,6 +20,7 @@ from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.program import ask
 
 _PROJECTS: Final = Path(__file__).parent / "npm"
+_NPM_CI: Final = _PROJECTS / "ci.mjs"
 _WHEEL: Final = Path(__file__).parent / "pip/node/requirements.txt"
 """Pins a Python package with Node.js and its npm: one hash for each system and architecture."""
 
@@ -288,11 +289,16 @@ def _npm_package(project: Project, chosen: Node, cache_dir: Path) -> Package:
     script: list[str | Path] = (
         [chosen.executable, project.installer] if project.installer else []
     )
+    install: list[str | Path] = [*chosen.npm, *_CI]
+    # An npm of another place may be a batch file, which Node.js does not start.
+    if chosen.npm[0] == chosen.executable:
+        install = [chosen.executable, _NPM_CI, *install]
+
     return Package(
         title=project.title,
         directory=project.directory(cache_dir),
         proof=project.script,
-        command=[*script, *chosen.npm, *_CI],
+        command=[*script, *install],
         files=project.files,
     )
 
