@@ -45,7 +45,7 @@ _FLAGS: Final = (
     # One session needs few processes, and many sessions share a machine. An app that leaves the screen, as before
     # every test, needs no new process, which is 5 to 10 times as fast.
     "--disable-site-isolation-trials",
-    "--renderer-process-limit=2",
+    "--renderer-process-limit=1",
     "--disable-extensions",
     "--disable-breakpad",
     "--disable-crash-reporter",
