@@ -15,7 +15,6 @@ export class Browser {
   /** Options of the driver: `limits` in milliseconds, and what is called when a page asks or closes something. */
   #options;
   #client;
-  #root;
   /** The targets of the open pages; the last one is on the screen. */
   #targets = [];
   /** The browser context of each target: pages of one may stop each other. */
@@ -27,9 +26,8 @@ export class Browser {
   /** The pages with an open dialog. */
   #withDialog = new Set();
 
-  constructor(client, root, options) {
+  constructor(client, options) {
     this.#client = client;
-    this.#root = root;
     this.#options = options;
     client.on('Target.targetCreated', ({ targetInfo }) => {
       this.#targets.push(targetInfo.targetId);
@@ -41,11 +39,10 @@ export class Browser {
     client.on('Target.detachedFromTarget', ({ targetId }) => this.#forget(targetId));
   }
 
-  /** Connect to the relay, which has a list of targets like that of the browser's debugging port. */
+  /** Connect to the relay, which is like the browser's debugging port. */
   static async connect(port, options) {
-    const root = `http://${HOST}:${port}`;
-    const { webSocketDebuggerUrl } = await listed(`${root}/json/version`);
-    const browser = new Browser(await CDP({ target: webSocketDebuggerUrl, protocol: NO_METHODS }), root, options);
+    const target = await debuggerUrl(port);
+    const browser = new Browser(await CDP({ target, protocol: NO_METHODS }), options);
     await browser.send('Target.setDiscoverTargets', { discover: true, filter: PAGES });
     // A dialog that opens before the driver sees it would stop the driver, and could not be closed by it: new pages wait.
     await browser.send('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true, filter: PAGES });
@@ -59,9 +56,9 @@ export class Browser {
 
   /** Read the order of the pages again: a page that is being closed is not on the screen any more. */
   async sync() {
-    const targets = await listed(`${this.#root}/json/list`); // the one in front first
-    const order = targets.map(({ id }) => id).toReversed();
-    await this.send('Target.getTargets'); // the events before the answer have arrived, too
+    // The relay lists the page in front first. The events before the answer have arrived, too.
+    const { targetInfos } = await this.send('Target.getTargets');
+    const order = targetInfos.map(({ targetId }) => targetId).toReversed();
 
     // One that has opened since then is in front of all others.
     const rank = (target) => (order.includes(target) ? order.indexOf(target) : order.length);
@@ -190,9 +187,9 @@ class HiddenPage {
   }
 }
 
-async function listed(url) {
-  const reply = await fetch(url);
+async function debuggerUrl(port) {
+  const reply = await fetch(`http://${HOST}:${port}/json/version`);
   if (!reply.ok) throw new errors.UnknownError(`the browser refused the driver: HTTP ${reply.status}`);
 
-  return await reply.json();
+  return (await reply.json()).webSocketDebuggerUrl;
 }

@@ -56,13 +56,30 @@ def reserved() -> socket.socket:
     return listening(_HOST, 0)
 
 
+class _Targets:
+    def __init__(self, order: Order) -> None:
+        self.hidden: set[str] = set()
+        """Browser contexts that programs made: no page in them is the device's, so that no program is told of one."""
+        self._order = order
+
+    def visible(self, targets: Sequence[Message]) -> Sequence[Message]:
+        """Return those that programs may see, the page in front first: programs take the first one."""
+        ranks = {target: rank for rank, target in enumerate(self._order())}
+        visible = [
+            target
+            for target in targets
+            if target.get("browserContextId") not in self.hidden
+        ]
+        return sorted(
+            visible, key=lambda target: ranks.get(target["targetId"], len(ranks))
+        )
+
+
 class _Relay:
     def __init__(self, connection: Connection, order: Order) -> None:
         self._connection = connection
-        self._order = order
         self._key = secrets.token_hex(_KEY_BYTES)
-        self._hidden: set[str] = set()
-        """Browser contexts that programs made: no page in them is the device's, so that no program is told of one."""
+        self._targets = _Targets(order)
 
     async def answer(
         self, client: ServerConnection, request: Request
@@ -93,7 +110,7 @@ class _Relay:
         """Forward messages between a program and the browser, in the program's own debugging sessions."""
         attached = await self._connection.call("Target.attachToBrowserTarget")
         root: str = attached["sessionId"]
-        client = _Client(self._connection, root, self._hidden)
+        client = _Client(self._connection, root, self._targets)
         sending = asyncio.create_task(client.send(websocket))
 
         try:
@@ -127,16 +144,7 @@ class _Relay:
         }
 
     async def _list(self, base: str) -> Sequence[Message]:
-        """Return the targets, the page in front first: programs take the first one."""
         reply = await self._connection.call("Target.getTargets")
-        visible = [
-            target
-            for target in reply["targetInfos"]
-            if target.get("browserContextId") not in self._hidden
-        ]
-
-        ranks = {target: rank for rank, target in enumerate(self._order())}
-        visible.sort(key=lambda target: ranks.get(target["targetId"], len(ranks)))
         return [
             {
                 "id": target["targetId"],
@@ -145,16 +153,16 @@ class _Relay:
                 "url": target["url"],
                 "webSocketDebuggerUrl": f"{base}/page/{self._key}/{target['targetId']}",
             }
-            for target in visible
+            for target in self._targets.visible(reply["targetInfos"])
         ]
 
 
 class _Client:
     """A program: its debugging sessions, of which ``root`` is the whole browser's."""
 
-    def __init__(self, connection: Connection, root: str, hidden: set[str]) -> None:
+    def __init__(self, connection: Connection, root: str, targets: _Targets) -> None:
         self._connection = connection
-        self._hidden = hidden
+        self._targets = targets
         self._root = root
         self._main = root
         """Where commands without a session are sent: the browser, or the page that the program connected to."""
@@ -198,23 +206,19 @@ class _Client:
             self._connection.subscribe(session, None)
 
     def _hide(self, method: str, result: dict[str, Any]) -> None:
-        """Note a browser context that the program made; leave pages in such ones out of a list."""
+        """Note a browser context that the program made; leave pages in such ones out of a list, and sort it."""
         if method == "Target.createBrowserContext" and result:
-            self._hidden.add(result["browserContextId"])
+            self._targets.hidden.add(result["browserContextId"])
 
         if method == "Target.getTargets" and result:
-            result["targetInfos"] = [
-                target
-                for target in result["targetInfos"]
-                if target.get("browserContextId") not in self._hidden
-            ]
+            result["targetInfos"] = self._targets.visible(result["targetInfos"])
 
     def _on_event(self, event: Message) -> None:
         match event:
             case {
                 "method": "Target.targetCreated" | "Target.targetInfoChanged",
                 "params": {"targetInfo": {"browserContextId": str(context)}},
-            } if context in self._hidden:
+            } if context in self._targets.hidden:
                 return
             case {
                 "method": "Target.attachedToTarget",
