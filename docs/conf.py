@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from docutils import nodes
 from pygments.lexers import find_lexer_class_for_filename
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -17,8 +18,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 project = html_title = "pytest-device"
 html_theme = "furo"
 autodoc_typehints = "signature"
+autodoc_preserve_defaults = True  # as written: `time.monotonic`, not the function
 autodoc_member_order = "bysource"
-autodoc_class_signature = "separated"
 python_use_unqualified_type_names = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -44,6 +45,8 @@ def setup(app: Sphinx) -> None:
     pages = SourcePages(app)
     app.connect("source-read", pages.link)
     app.connect("html-collect-pages", pages.write)
+    app.connect("autodoc-process-signature", _without_empty_signature)
+    app.connect("doctree-read", _with_dashes)
 
 
 class SourcePages:
@@ -83,6 +86,20 @@ class SourcePages:
             sections = [_section(app, file) for file in files]
             body = f"<h1>{title}</h1>\n" + "\n".join(sections)
             yield _page_of(path), {"title": title, "body": body}, "page.html"
+
+
+def _without_empty_signature(
+    _app: Sphinx, kind: str, _name: str, _object: object, _options: object, *shown: str
+) -> tuple[str, str] | None:
+    """Leave out the signature of a class that suites don't create; its page says ``Name()``."""
+    return ("", "") if kind in {"class", "exception"} and shown[0] == "()" else None
+
+
+def _with_dashes(_app: Sphinx, page: nodes.document) -> None:
+    """Show dashes between arguments and their descriptions, where Sphinx has two hyphens."""
+    for text in page.findall(nodes.Text):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
 
 
 def _page_of(path: Path) -> str:

@@ -15,22 +15,22 @@ DeviceError
 │       ├── ForbiddenError      403
 │       ├── NotFoundError       404
 │       │   └── SessionGoneError
-│       └── NoCapacityError     429 or 503 to a create call: nothing was created, try again later
+│       └── NoCapacityError     429 or 503 to a create call: try again later
 ├── NotAttemptedError           an identical request of this run has already failed
-├── LeaseTimeoutError           no session in time: the limit is reached, or the service has no capacity
+├── LeaseTimeoutError           no session in time: a limit, or no capacity
 ├── SessionError                a session failed: its ID and session page
 │   ├── SessionFailedError      it became errored
 │   ├── SessionStoppedError     it was stopped by someone else, or by a limit
 │   ├── SessionTimeoutError     it was not ready in time
 │   └── StopFailedError         it could not be stopped, and may still be running
-├── ControllerError             the session is fine, but its controller failed, or rejected a command
+├── ControllerError             the controller failed, or rejected a command
 │   ├── ControllerLostError     it stopped responding
 │   ├── AgentDeviceError        agent-device rejected a command
 │   └── ArgentError             argent rejected a call
 ├── ResponseError               an error response of an identity provider
 │   ├── AuthError               to an authorization request
 │   └── TokenError              to a token request
-└── AppError                    session and controller are fine, but the app under test failed
+└── AppError                    the app under test failed
 """
 
 from collections.abc import Callable, Mapping, Sequence
