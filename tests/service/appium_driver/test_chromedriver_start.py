@@ -108,3 +108,14 @@ def test_once_it_starts_the_session_goes_on(opened: Broken) -> None:
 
     assert opened.appium.title == "Notes"
     opened.appium.switch_to.context("NATIVE_APP")
+
+
+def test_one_that_was_killed_starts_again(opened: Broken) -> None:
+    opened.starts(WORKS)
+    opened.appium.switch_to.context(f"WEBVIEW_{APP_ID}")
+    for program in started_from(opened.real):
+        program.kill()
+    assert eventually(lambda: not started_from(opened.real))
+
+    assert opened.appium.title == "Notes"
+    opened.appium.switch_to.context("NATIVE_APP")

@@ -50,6 +50,13 @@ export class Chromedriver {
     return chromedriver;
   }
 
+  /** Whether the program has ended, because it crashed or was killed. */
+  get hasEnded() {
+    const { pid, exitCode, signalCode } = this.#program;
+
+    return pid === undefined || exitCode !== null || signalCode !== null;
+  }
+
   /** End its session and the program. */
   async stop() {
     await this.proxy.command('', 'DELETE').catch(() => {}); // the program has ended already
@@ -64,9 +71,7 @@ export class Chromedriver {
   }
 
   async #end(signal) {
-    const { pid, exitCode, signalCode } = this.#program;
-    const isRunning = pid !== undefined && exitCode === null && signalCode === null;
-    if (!isRunning) return;
+    if (this.hasEnded) return;
 
     const ended = once(this.#program, 'exit', { signal: AbortSignal.timeout(END_MS) });
     this.#program.kill(signal);

@@ -227,8 +227,12 @@ export class LocalDriver extends BaseDriver {
     drivers.push(this);
   }
 
-  /** Return chromedriver, which runs from its first use until the end of the session. */
+  /** Return chromedriver, which runs from its first use until the end of the session; one that has ended starts again. */
   async chromedriver() {
+    const earlier = await this.starting?.catch(() => null);
+    // The browser is a process of its own: the app is as it was, and a new chromedriver sees it.
+    if (earlier?.hasEnded) this.starting = null;
+
     this.starting ??= this.#startChromedriver();
     try {
       return await this.starting;
