@@ -137,9 +137,9 @@ def test_a_failure_has_its_message_its_lines_of_source_and_its_files(
         if params["test"]["expectedStatus"] == "passed"
     ]
     assert "the test's own error" in error["message"]
-    assert error["location"]["line"] == 12
+    assert error["location"]["line"] == 14
     assert (
-        '> 12 |         assert count == 2, "the test\'s own error"' in error["snippet"]
+        '> 14 |         assert count == 2, "the test\'s own error"' in error["snippet"]
     )
     files = [
         file for params in of_method(blob, "onAttach") for file in params["attachments"]
