@@ -41,6 +41,8 @@ def pytest_device_start_failed(
     ``session_id`` and ``url`` are empty if the service created none. ``attempt`` is the number of the attempt that
     replaces it, 0 if none does: the tests that wait for it then get an error. ``item`` and exceptions are as for
     ``pytest_device_created``.
+
+    It is not called for a create call that the service refused: no session started.
     """
 
 
