@@ -491,6 +491,7 @@ def test_a_viewer_that_cannot_be_installed_is_one_clear_line(
         *("trace", "open", str(red.traces["test_argent"])),
         XDG_CACHE_HOME=str(tmp_path),
         npm_config_registry="http://127.0.0.1:9",
+        npm_config_cache=str(tmp_path / "npm"),  # the user's own has the package
         npm_config_fetch_retries="0",
     )
 

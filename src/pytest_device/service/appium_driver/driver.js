@@ -18,7 +18,7 @@ import * as elements from './elements.js';
 import { FoundAgain } from './found-again.js';
 import * as logs from './logs.js';
 import * as mobile from './mobile.js';
-import { isAlert } from './page.js';
+import { DialogIsOpen } from './page.js';
 import * as permissions from './permissions.js';
 import * as recording from './recording.js';
 import { STRATEGIES } from './selectors.js';
@@ -296,7 +296,8 @@ export class LocalDriver extends BaseDriver {
       // The page of a dialog closes once that is answered, here or by another driver: the app is behind it.
       const hasClosed = error instanceof errors.NoSuchWindowError;
       // A dialog that opens during the query is a view like others, as it is for a query that comes after it.
-      if (!hasClosed && !isAlert(error)) throw error;
+      const hasOpened = error instanceof DialogIsOpen;
+      if (!hasClosed && !hasOpened) throw error;
 
       return await query(null);
     }

@@ -38,6 +38,8 @@ const REFUSALS = {
 
 export class PageCrashed extends Error {}
 export class PageClosed extends Error {}
+/** A dialog is open, so the page does not answer; not one that was closed and is to be reported. */
+export class DialogIsOpen extends errors.UnexpectedAlertOpenError {}
 
 export class Page {
   #client;
@@ -143,7 +145,7 @@ export class Page {
 
   refuseDialog() {
     const stopper = this.#stopper;
-    if (stopper) throw new errors.UnexpectedAlertOpenError(`an alert is open: ${stopper.dialog.message}`);
+    if (stopper) throw new DialogIsOpen(`an alert is open: ${stopper.dialog.message}`);
   }
 
   /**
