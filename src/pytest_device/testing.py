@@ -64,17 +64,18 @@ class FaultyService:
         self._ask("POST", f"/sessions/{session_id}/expire")
 
     def requests(self, session_id: str | None = None) -> list[tuple[str, int | None]]:
-        """Return the requests since the last reset, except for sessions created before it, or those for one session.
+        """Return the requests since the last reset: operation and status, None if no response was sent.
 
-        Each has its operation and its status, None if no response was sent.
+        With a session ID, return only those for that session; without, leave out late ones for the sessions that were
+        created before the reset.
         """
         requests = self._ask("GET", "/requests")
-        return [
-            (request["operation"], request["status"])
-            for request in requests
-            if session_id in (None, request["session"])
-            and request["session"] not in self._before
-        ]
+        if session_id is None:
+            listed = [each for each in requests if each["session"] not in self._before]
+        else:
+            listed = [each for each in requests if each["session"] == session_id]
+
+        return [(request["operation"], request["status"]) for request in listed]
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return the sessions since the last reset: ``id``, ``name``, ``status``, ``reason``."""

@@ -585,9 +585,10 @@ def test_a_permanently_failing_stop_is_reported_and_fails_the_run(
         ]
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    (session,) = service.sessions()
     service.reset()
     # The reaper goes on after the run.
-    assert eventually(lambda: ("stop", 200) in service.requests())
+    assert eventually(lambda: ("stop", 200) in service.requests(session["id"]))
 
 
 def test_the_session_of_a_failed_test_is_kept_if_requested(
@@ -823,8 +824,9 @@ def test_a_signal_skips_the_wait_for_unfinished_stops(
 
     assert run.returncode == pytest.ExitCode.TESTS_FAILED
     assert "1 created, 0 stopped" in output
+    (session,) = service.sessions()
     service.reset()
-    assert eventually(lambda: ("stop", 200) in service.requests())
+    assert eventually(lambda: ("stop", 200) in service.requests(session["id"]))
 
 
 def test_without_a_reaper_a_signal_skips_no_stop(
