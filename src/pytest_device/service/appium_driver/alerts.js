@@ -3,7 +3,7 @@
 import { errors } from 'appium/driver.js';
 import * as dialogs from './dialogs.js';
 import { press } from './gestures.js';
-import { Keyboard } from './keyboard.js';
+import { typeText } from './keys.js';
 
 const TYPE_INSTEAD = 'find the field of the alert, an android.widget.EditText, and send it the keys';
 
@@ -148,7 +148,7 @@ async function typeInto(driver, { fields }, text) {
   if (fields !== 1) throw noField(fields);
 
   await driver.askScreen('alertField');
-  await driver.onPage((page) => page.input(new Keyboard().typed(text)));
+  await typeText(driver, text);
 }
 
 function noField(many) {

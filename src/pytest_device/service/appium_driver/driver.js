@@ -229,9 +229,11 @@ export class LocalDriver extends BaseDriver {
 
   /** Return chromedriver, which runs from its first use until the end of the session; one that has ended starts again. */
   async chromedriver() {
-    const earlier = await this.starting?.catch(() => null);
-    // The browser is a process of its own: the app is as it was, and a new chromedriver sees it.
-    if (earlier?.hasEnded) this.starting = null;
+    const { starting } = this;
+    const earlier = await starting?.catch(() => null);
+    // The browser is a process of its own: the app is as it was, and a new chromedriver sees it. Another command may have
+    // started that already.
+    if (earlier?.hasEnded && this.starting === starting) this.starting = null;
 
     this.starting ??= this.#startChromedriver();
     try {

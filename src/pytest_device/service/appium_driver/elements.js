@@ -7,7 +7,7 @@ import { isError } from './alerts.js';
 import * as dialogs from './dialogs.js';
 import { scaleOf, toClient } from './density.js';
 import { press } from './gestures.js';
-import { Keyboard } from './keyboard.js';
+import { typeText } from './keys.js';
 import { checkStrategy, queryFor, scrollQueryFor, webLocator, wordsOf } from './selectors.js';
 
 /** Between two searches while the implicit wait lasts. */
@@ -129,7 +129,7 @@ export const commands = {
   async setValue(value, element) {
     const text = Array.isArray(value) ? value.join('') : String(value);
     const isTyped = await dialogs.unlessDialog(this.askPage('fill', { text }, element));
-    if (isTyped) await this.onPage((page) => page.input(new Keyboard().typed(text)));
+    if (isTyped) await typeText(this, text);
   },
 
   async getWindowRect() {

@@ -9,8 +9,8 @@ import { util } from 'appium/support.js';
 const TAP_MS = 40;
 /** Between two taps of a double tap: browsers take only taps within 300 ms for one. */
 const DOUBLE_TAP_GAP_MS = 60;
-/** Android's time for a long press. */
-const LONG_PRESS_MS = 500;
+/** Android's time for a long press, of a point or of a key. */
+export const LONG_PRESS_MS = 500;
 const DRAG_MS = 400;
 const SWIPE_MS = 300;
 const FLING_MS = 120;

@@ -1,6 +1,7 @@
 // Keys of an Android device, and buttons and keys of an iPhone.
 
 import { errors } from 'appium/driver.js';
+import { LONG_PRESS_MS } from './gestures.js';
 import { Keyboard } from './keyboard.js';
 
 /** WebDriver's code points of special keys, and its key that releases the modifiers. */
@@ -9,8 +10,6 @@ const [TAB, ENTER] = ['\uE004', '\uE006'];
 
 /** Android's key codes (KeyEvent) that are no key of a page. */
 const [BACK, HOME] = [4, 3];
-/** Android's time for a long press. */
-const LONG_PRESS_MS = 500;
 
 /** Android's key codes that are not in a row: the keys that a page receives. */
 const ANDROID_KEYS = {
