@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pytest_device.plugin.output.artifacts import path_from
+from pytest_device.platforms.places import path_from
 from pytest_device.testing import FaultyService
 
 FAILING = """

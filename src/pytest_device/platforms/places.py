@@ -1,16 +1,18 @@
-"""Where each system keeps caches and state, and where Node.js and browsers are installed.
+"""Where each system keeps caches and state, where Node.js and browsers are installed, and how to write paths between places.
 
 Plain values: those of one system can be read on another.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Final, Protocol
+from pathlib import Path, PurePath
+from typing import Final, Protocol, TypeVar
 
 _NAME: Final = "pytest-device"
 _VERSION: Final = re.compile(r"\d+(\.\d+){3}")
 _NPM: Final = "node_modules/npm/bin/npm-cli.js"
+_Path = TypeVar("_Path", bound=PurePath)
 
 
 class Places(Protocol):
@@ -178,3 +180,11 @@ def _below(variable: str, environ: Mapping[str, str]) -> Path | None:
 
 def _local(environ: Mapping[str, str], home: Path) -> Path:
     return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local")
+
+
+def path_from(start: _Path, path: _Path) -> _Path:
+    """Return a path as seen from a directory, the path itself if it is on another drive of Windows."""
+    try:
+        return type(path)(os.path.relpath(path, start))
+    except ValueError:
+        return path

@@ -10,6 +10,7 @@ from pytest_device.cli.app.formats import shown_path
 from pytest_device.cli.app.options import add_include, add_project, project_of, statuses
 from pytest_device.cli.command import Command, add_json
 from pytest_device.errors import ConfigError
+from pytest_device.platforms.places import path_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,9 +74,6 @@ def _contents(
     """Yield the files to write with their content, including the entries that the declaration needs."""
     from pytest_device.app.routes.declarations import python_module
     from pytest_device.app.routes.entries import completed, default_include
-
-    # An app may be on another drive of Windows than the suite: then no relative path leads there.
-    from pytest_device.plugin.output.artifacts import path_from
 
     app = project.root.absolute()
     if parsed.write:

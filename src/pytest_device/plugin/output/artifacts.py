@@ -1,10 +1,9 @@
 """Where the artifacts of tests are."""
 
-import os
 import re
 from contextlib import suppress
-from pathlib import Path, PurePath
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Final
 from zlib import crc32
 
 import pytest
@@ -15,7 +14,6 @@ from pytest_device.settings import Settings
 
 _NAME_BYTES: Final = 100
 """Maximum length of a name in UTF-8: file systems allow 255 bytes, and the parts added to it need some of them."""
-_Path = TypeVar("_Path", bound=PurePath)
 
 
 def attempt_of(item: pytest.Item) -> int:
@@ -65,14 +63,6 @@ def file_name(name: str) -> str:
     start = encoded[:_NAME_BYTES].decode(errors="ignore")
     digest = f"{crc32(name.encode(errors='replace')):08x}"
     return f"{start}-{digest}".lstrip("-")
-
-
-def path_from(start: _Path, path: _Path) -> _Path:
-    """Return a path as seen from a directory, the path itself if it is on another drive of Windows."""
-    try:
-        return type(path)(os.path.relpath(path, start))
-    except ValueError:
-        return path
 
 
 def not_saved(root: Path, error: OSError) -> str:

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_device.plugin.output.artifacts import path_from
+from pytest_device.platforms.places import path_from
 
 if TYPE_CHECKING:
     import pytest

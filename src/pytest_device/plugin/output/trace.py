@@ -11,6 +11,7 @@ import pytest
 
 from pytest_device.errors import NotAttemptedError
 from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.places import path_from
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.failure import add_section
@@ -326,7 +327,7 @@ class DeviceTraces:
             return
 
         start = item.config.invocation_params.dir
-        path = str(artifacts.path_from(start, trace.path))
+        path = str(path_from(start, trace.path))
         text = (
             f"{path}\nopen it: pytest-device trace open {SYSTEM.shell.argument(path)}"
         )
