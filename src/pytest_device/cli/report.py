@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import copyfile
@@ -16,6 +15,7 @@ from zipfile import ZipFile
 
 from pytest_device.cli.command import Command
 from pytest_device.cli.masked import print_annotations
+from pytest_device.cli.page import show
 from pytest_device.cli.toolbox import show_progress, toolbox
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
@@ -303,24 +303,8 @@ def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:
 
 def _open(page: Path, parsed: argparse.Namespace) -> None:
     print(page / "index.html")
-    if parsed.no_browser:
-        return
-
-    from pytest_device.trace.viewer import served
-
-    try:
-        with served(page, port=parsed.port) as (url, server):
-            print(f"{url} (Ctrl-C ends it)", flush=True)
-            webbrowser.open(url)
-            server.serve_forever(poll_interval=0.2)
-    # Ctrl-C is how users end it.
-    except KeyboardInterrupt:
-        return
-    # A port in use, or none that exists.
-    except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"--port={parsed.port} cannot be used ({error}): choose another one"
-        ) from None
+    if not parsed.no_browser:
+        show(page, parsed.port)
 
 
 REPORT: Final = Command(

@@ -3,17 +3,17 @@
 import argparse
 import asyncio
 import os
-import webbrowser
 from pathlib import Path
 from typing import Final
 
 from pytest_device.cli.command import Command, group
+from pytest_device.cli.page import show
 from pytest_device.cli.toolbox import show_progress, toolbox
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import Options
 from pytest_device.trace import reader, text
-from pytest_device.trace.viewer import VIEWER, installed_viewers, served
+from pytest_device.trace.viewer import VIEWER, installed_viewers
 
 _STATUSES: Final = {
     0: "done",
@@ -53,22 +53,13 @@ def _open(parsed: argparse.Namespace) -> int:
     # So that no viewer is installed and opened for a file that is no trace.
     reader.read(trace)
 
-    viewer = _viewer()
-    try:
-        with served(viewer, trace, parsed.port) as (url, server):
-            print(f"{trace}: {url} (Ctrl-C ends it)", flush=True)
-            if not parsed.no_browser:
-                webbrowser.open(url)
-            server.serve_forever(poll_interval=0.2)
-    # Ctrl-C is how users end it.
-    except KeyboardInterrupt:
-        return 0
-    # A port in use, or none that exists.
-    except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"--port={parsed.port} cannot be used ({error}): choose another one"
-        ) from None
-
+    show(
+        _viewer(),
+        parsed.port,
+        trace=trace,
+        title=f"{trace}: ",
+        opens_browser=not parsed.no_browser,
+    )
     return 0
 
 
