@@ -213,6 +213,13 @@ def running_service() -> Generator["FaultyService"]:
         yield service
 
 
+@pytest.fixture
+def service(running_service: "FaultyService") -> "FaultyService":
+    """That service, without faults and sessions of other tests."""
+    running_service.reset()
+    return running_service
+
+
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
     """The user's own cache, found before a test moves HOME: what is installed there is not installed again."""

@@ -38,12 +38,6 @@ DEVICES = {"test_android", "test_ios"}
 PLAIN = {"test_plain", "test_simple"}
 
 
-@pytest.fixture
-def service(running_service: FaultyService) -> FaultyService:
-    running_service.reset()
-    return running_service
-
-
 def account(service: FaultyService) -> dict[str, str]:
     """Return the variables that replace those of the account on a page."""
     return {"DEVICE_URL": service.url, "DEVICE_APP_ID": service.app_id}

@@ -9,12 +9,6 @@ from pytest_device.testing import FaultyService
 from tests.docs_pages import DOCS, blocks
 
 
-@pytest.fixture
-def service(running_service: FaultyService) -> FaultyService:
-    running_service.reset()
-    return running_service
-
-
 @pytest.fixture(autouse=True)
 def _configured(
     service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

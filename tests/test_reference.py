@@ -114,10 +114,8 @@ EXAMPLES = [
 
 
 @pytest.fixture
-def names(running_service: FaultyService) -> Generator[dict[str, Any]]:
+def names(service: FaultyService) -> Generator[dict[str, Any]]:
     """What the examples use without an import."""
-    service = running_service
-    service.reset()
     request = SessionRequest.from_arguments(
         app_id=service.app_id, platform="ios", type="appium"
     )

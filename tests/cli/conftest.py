@@ -60,9 +60,8 @@ class Ledgers:
 
 
 @pytest.fixture
-def ledgers(running_service: FaultyService, tmp_path: Path) -> Generator[Ledgers]:
-    running_service.reset()
-    ledgers = Ledgers(running_service, tmp_path)
+def ledgers(service: FaultyService, tmp_path: Path) -> Generator[Ledgers]:
+    ledgers = Ledgers(service, tmp_path)
     yield ledgers
     for live in ledgers.live:
         live.leave()

@@ -120,12 +120,6 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Examined:
     return Doctor(tmp_path_factory.mktemp("local")).examined(DEVICE_LOCAL="1")
 
 
-@pytest.fixture
-def service(running_service: FaultyService) -> FaultyService:
-    running_service.reset()
-    return running_service
-
-
 def at(service: FaultyService) -> Mapping[str, str]:
     return {
         "DEVICE_URL": service.url,

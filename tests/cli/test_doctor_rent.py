@@ -17,12 +17,6 @@ from tests.waiting import eventually
 
 
 @pytest.fixture
-def service(running_service: FaultyService) -> FaultyService:
-    running_service.reset()
-    return running_service
-
-
-@pytest.fixture
 def here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: FaultyService
 ) -> Mapping[str, str]:

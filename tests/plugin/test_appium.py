@@ -523,23 +523,23 @@ def test_an_error_in_the_teardown_reads_no_device(
     assert "screenshot" not in _calls(controller)
 
 
-QUITS = """
+UNITTEST = """
 import unittest
 import pytest
 
 @pytest.mark.device(platform="android", type="appium")
-class QuitsTest(unittest.TestCase):
+class Notes(unittest.TestCase):
     @pytest.fixture(autouse=True)
     def open_app(self, device_driver):
         self.driver = device_driver
 
-    def tearDown(self):
-        self.driver.quit()
-
     {more}
-    def test_it(self):
+    def test_looks(self):
         {body}
 """
+QUITS = UNITTEST.replace(
+    "    {more}", "    def tearDown(self):\n        self.driver.quit()\n\n    {more}"
+)
 
 
 @pytest.mark.parametrize(
@@ -874,21 +874,6 @@ def test_a_policy_that_is_a_mapping_is_a_configuration_error_that_names_its_fixt
         f"{fixture} returned {{'timeout_seconds': 600}}; it must return a {needed}"
     )
     result.stdout.fnmatch_lines([f"config: {reported}", "config: test_it.py::test_one"])
-
-
-UNITTEST = """
-import unittest
-import pytest
-
-@pytest.mark.device(platform="android", type="appium")
-class Notes(unittest.TestCase):
-    @pytest.fixture(autouse=True)
-    def open_app(self, device_driver):
-        self.driver = device_driver
-
-    def test_looks(self):
-        {body}
-"""
 
 
 def test_a_failed_lookup_in_a_unittest_class_has_no_frames_of_clients_and_servers(

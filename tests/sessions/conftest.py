@@ -7,7 +7,6 @@ from contextlib import closing
 import pytest
 
 from pytest_device import DeviceClient
-from pytest_device.testing import FaultyService
 from tests.fakes.local_service import InProcessService
 from tests.fakes.network import FakeNetwork
 from tests.fakes.reporter import RecordingReporter
@@ -28,13 +27,6 @@ def client(network: FakeNetwork) -> DeviceClient:
 @pytest.fixture
 def reporter() -> RecordingReporter:
     return RecordingReporter()
-
-
-@pytest.fixture
-def service(running_service: FaultyService) -> FaultyService:
-    """The local service as a process of its own, without faults of another test."""
-    running_service.reset()
-    return running_service
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,9 @@ import re
 import subprocess
 import tarfile
 from base64 import b64encode
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
-from threading import Thread
 from zipfile import ZipFile, ZipInfo
 
 import pytest
@@ -34,6 +31,7 @@ from pytest_device.service.programs.toolchain import (
     Project,
     Toolchain,
 )
+from tests.fakes.http_server import Answer, scripted_server
 
 PROJECTS = (APPIUM, AGENT_DEVICE, ARGENT, CHROMIUM)
 REFUSING = "http://127.0.0.1:9"
@@ -112,38 +110,6 @@ def test_an_npm_without_a_registry_fails_with_its_reason(
     assert lock.name == f"{tools.project.name}.lock"
 
 
-class Paths(dict[str, bytes]):
-    """What a registry has, by path, and the paths that were requested."""
-
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        super().__init__(files)
-        self.requested: list[str] = []
-
-
-@contextmanager
-def registry(files: Mapping[str, bytes]) -> Generator[tuple[str, Paths]]:
-    """Serve files like a registry of npm's; yield its URL."""
-    paths = Paths(files)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            paths.requested.append(self.path)
-            content = paths.get(self.path)
-            self.send_response(404 if content is None else 200)
-            self.send_header("Content-Length", str(len(content or b"")))
-            self.end_headers()
-            self.wfile.write(content or b"")
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, args=(0.01,)).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", paths
-        finally:
-            server.shutdown()
-
-
 ARCHIVE = "/left/-/left-1.0.0.tgz"
 
 
@@ -167,14 +133,21 @@ def test_npm_asks_for_an_archive_first_and_for_its_path_if_it_must(
     digest = b64encode(hashlib.sha512(packed.getvalue()).digest()).decode()
     integrity = {"integrity": f"sha512-{digest}"}
 
-    with registry({archive: packed.getvalue()}) as (url, paths):
+    at_registry = {archive: packed.getvalue()}
+
+    def answer(call: str) -> Answer:
+        path = call.removeprefix("GET ")
+        return Answer(body=at_registry[path]) if path in at_registry else Answer(404)
+
+    with scripted_server(answer) as server:
+        url = server.url
         tarball = {"tarball": f"{url}{archive}", **integrity}
         listed = {
             "name": "left",
             "dist-tags": {"latest": "1.0.0"},
             "versions": {"1.0.0": {**manifest, "dist": tarball}},
         }
-        paths["/left"] = json.dumps(listed).encode()
+        at_registry["/left"] = json.dumps(listed).encode()
         wanted = {"name": "it", "dependencies": {"left": "1.0.0"}}
         locked = {"": wanted, "node_modules/left": {"version": "1.0.0", **integrity}}
         lock = json.dumps({"lockfileVersion": 3, "requires": True, "packages": locked})
@@ -190,7 +163,7 @@ def test_npm_asks_for_an_archive_first_and_for_its_path_if_it_must(
         )
 
     assert (tmp_path / "node_modules/left/package.json").is_file()
-    assert paths.requested == requested
+    assert [path for path, _ in server.asked] == requested
     assert (tmp_path / "package-lock.json").read_text() == lock
 
 
