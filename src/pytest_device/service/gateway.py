@@ -264,12 +264,11 @@ def _refused_capabilities(request: Request, body: bytes) -> tuple[str, str] | No
 
     Appium also reads bodies that nobody here can check, such as compressed ones.
     """
-    is_plain = "content-encoding" not in request.headers
     content_type = request.headers.get("content-type", "")
-    requests_bidi = None
-    if is_plain and _UTF_8.fullmatch(content_type):
-        requests_bidi = _requests_bidi(body)
+    is_compressed = "content-encoding" in request.headers
+    is_readable = not is_compressed and _UTF_8.fullmatch(content_type)
 
+    requests_bidi = _requests_bidi(body) if is_readable else None
     if requests_bidi is None:
         message = "the capabilities must be JSON in UTF-8 that is not compressed"
         return UNREADABLE, message

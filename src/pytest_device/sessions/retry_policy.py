@@ -75,10 +75,10 @@ def created_nothing(
     """Return whether a complete response to a create call refuses it, so that no session exists.
 
     A redirect executes nothing, except 303, which leads to the result of a call (RFC 9110, section 15.4.4), and 4xx
-    statuses are the service's own. With 502 and 504 a gateway may have lost the
-    service's successful response, and with 503, too: AWS and Envoy send 503 if the service took too long, as JSON or
-    plain text, and Varnish adds a ``Retry-After`` to its HTML page. So 503 is a refusal only if it has a
-    ``Retry-After`` and is not an HTML page, or if it has an error code of the service, a string as in the document.
+    statuses are the service's own. With 502 and 504 a gateway may have lost the service's successful response, and with
+    503, too: AWS and Envoy send 503 if the service took too long, as JSON or plain text, and Varnish adds a
+    ``Retry-After`` to its HTML page. So 503 is a refusal only if it has a ``Retry-After`` and is not an HTML page, or if
+    it has an error code of the service, a string as in the document.
     Ambiguous responses count as unknown, and the call is never repeated.
     """
     if url_in(body):

@@ -493,10 +493,8 @@ def _media_type(name: str) -> str:
     """Return the media type of a file by its name."""
     try:
         guessed, _ = mimetypes.guess_type(name)
-    except (
-        OSError,
-        ValueError,
-    ):  # a table of the system's, such as /etc/mime.types, is unreadable
+    # A table of the system's, such as /etc/mime.types, is unreadable.
+    except (OSError, ValueError):
         guessed = mimetypes.types_map.get(Path(name).suffix)
 
     return guessed or "application/octet-stream"

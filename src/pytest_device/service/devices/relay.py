@@ -57,6 +57,8 @@ def reserved() -> socket.socket:
 
 
 class _Targets:
+    """What the relay lists: the browser's targets without those that programs made for themselves."""
+
     def __init__(self, order: Order) -> None:
         self.hidden: set[str] = set()
         """Browser contexts that programs made: no page in them is the device's, so that no program is told of one."""
