@@ -12,16 +12,20 @@ import pytest
 from tests.bare.blocks import ROOT, commands_of_readme
 
 ABSENT: Final = (
-    *("node", "nodejs", "npm", "npx", "corepack"),
-    *(
-        "chrome",
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-        "google-chrome-stable",
-        "chromedriver",
-    ),
-    *("redis-server", "redis-cli", "valkey-server"),
+    "node",
+    "nodejs",
+    "npm",
+    "npx",
+    "corepack",
+    "chrome",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chromedriver",
+    "redis-server",
+    "redis-cli",
+    "valkey-server",
 )
 TOX: Final = """
 for name in {names}; do command -v "$name"; done

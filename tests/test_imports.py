@@ -18,25 +18,21 @@ pytestmark = pytest.mark.every_python
 
 SRC = Path(__file__).parent.parent / "src" / "pytest_device"
 HEAVY = {
-    *(
-        "appium",
-        "filelock",
-        "httpx",
-        "psutil",
-        "pydantic",
-        "starlette",
-        "uvicorn",
-        "xdist",
-    ),
+    "appium",
+    "filelock",
+    "httpx",
+    "psutil",
+    "pydantic",
+    "starlette",
+    "uvicorn",
+    "xdist",
     *("anyio", "asyncio", "selenium", "trio"),  # brought by those
 }
 IN_EVERY_RUN = {
-    *(
-        "pytest_device",
-        "pytest_device.options",
-        "pytest_device.plugin",
-        "pytest_device.secret_registry",
-    ),
+    "pytest_device",
+    "pytest_device.options",
+    "pytest_device.plugin",
+    "pytest_device.secret_registry",
     *(
         f"pytest_device.plugin.{name}"
         for name in ("fixtures", "hookspecs", "options", "selection", "services")
@@ -128,11 +124,28 @@ def test_the_base_layer_uses_only_the_standard_library(name: str) -> None:
 
 SYSTEM_MODULES = {"ctypes", "fcntl", "msvcrt", "pwd", "resource", "termios", "winreg"}
 SYSTEM_NAMES = {
-    *("os.name", "os.fork", "os.forkpty", "os.killpg", "os.getsid", "os.setsid"),
-    *("os.geteuid", "os.getuid", "os.getegid", "os.getgid", "os.set_blocking"),
-    *("os.pidfd_open", "os.posix_spawn", "os.uname", "sys.platform"),
-    *("sys.getwindowsversion", "signal.pthread_kill", "signal.SIGKILL"),
-    *("signal.SIGHUP", "platform.system", "socket.send_fds", "socket.recv_fds"),
+    "os.name",
+    "os.fork",
+    "os.forkpty",
+    "os.killpg",
+    "os.getsid",
+    "os.setsid",
+    "os.geteuid",
+    "os.getuid",
+    "os.getegid",
+    "os.getgid",
+    "os.set_blocking",
+    "os.pidfd_open",
+    "os.posix_spawn",
+    "os.uname",
+    "sys.platform",
+    "sys.getwindowsversion",
+    "signal.pthread_kill",
+    "signal.SIGKILL",
+    "signal.SIGHUP",
+    "platform.system",
+    "socket.send_fds",
+    "socket.recv_fds",
 }
 SYSTEM_PATHS = ("/proc", "/bin/sh", "/Applications")
 

@@ -400,22 +400,18 @@ def test_an_unreadable_project_is_read_only_once(in_a_suite: pytest.Pytester) ->
 
 
 CONFIGURES_PROGRAMS = [
-    *(
-        "HOME",
-        "XDG_CACHE_HOME",
-        "TMPDIR",
-        "NODE_PATH",
-        "NODE_EXTRA_CA_CERTS",
-        "NODE_V8_COVERAGE",
-    ),
-    *(
-        "OPENSSL_CONF",
-        "OPENSSL_MODULES",
-        "SSL_CERT_FILE",
-        "GCONV_PATH",
-        "NPM_CONFIG_REGISTRY",
-        "UV_USE_IO_URING",
-    ),
+    "HOME",
+    "XDG_CACHE_HOME",
+    "TMPDIR",
+    "NODE_PATH",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_V8_COVERAGE",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "SSL_CERT_FILE",
+    "GCONV_PATH",
+    "NPM_CONFIG_REGISTRY",
+    "UV_USE_IO_URING",
 ]
 
 

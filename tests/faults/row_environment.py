@@ -29,18 +29,16 @@ PATIENCE_SECONDS: Final = 120.0
 """How long a row waits for its moment."""
 POLL_SECONDS: Final = 0.1
 LEAN: Final = (
-    *(
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:anyio",
-        "-p",
-        "no:html",
-        "-p",
-        "no:metadata",
-        "-p",
-        "no:pytest_jsonreport",
-    ),
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:anyio",
+    "-p",
+    "no:html",
+    "-p",
+    "no:metadata",
+    "-p",
+    "no:pytest_jsonreport",
     "--assert=plain",
 )
 """Leaves out what no row is about: a third of the time that a run needs to start."""

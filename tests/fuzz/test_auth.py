@@ -39,18 +39,16 @@ METADATA: Final = {
 
 names = sampled_from(
     (
-        *(
-            "state",
-            "error",
-            "errorCode",
-            "code",
-            "access_token",
-            "expires_in",
-            "issued_at",
-            "iss",
-            "scope",
-            "id_token",
-        ),
+        "state",
+        "error",
+        "errorCode",
+        "code",
+        "access_token",
+        "expires_in",
+        "issued_at",
+        "iss",
+        "scope",
+        "id_token",
         "",
     )
 )

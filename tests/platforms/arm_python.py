@@ -82,8 +82,13 @@ def _unpack(download: Path, root: Path) -> None:
     shutil.rmtree(download, ignore_errors=True)
     log = subprocess.run(
         [
-            *("debootstrap", "--arch=arm64", "--variant=minbase", "--include=python3"),
-            *("--download-only", _RELEASE, str(download)),
+            "debootstrap",
+            "--arch=arm64",
+            "--variant=minbase",
+            "--include=python3",
+            "--download-only",
+            _RELEASE,
+            str(download),
         ],
         env={**os.environ, "PATH": f"{os.environ['PATH']}{os.pathsep}/usr/sbin"},
         stdout=subprocess.PIPE,

@@ -98,10 +98,22 @@ def _unpack(download: Path, home: Path) -> None:
     requirements.write_text(_WHEEL)
     subprocess.run(
         [
-            *(sys.executable, "-m", "pip", "--quiet", "download", "--no-deps"),
-            *("--platform", "win_amd64", "--python-version", "3.11"),
-            *("--implementation", "cp", "--only-binary=:all:"),
-            *("--require-hashes", "--requirement", str(requirements)),
+            sys.executable,
+            "-m",
+            "pip",
+            "--quiet",
+            "download",
+            "--no-deps",
+            "--platform",
+            "win_amd64",
+            "--python-version",
+            "3.11",
+            "--implementation",
+            "cp",
+            "--only-binary=:all:",
+            "--require-hashes",
+            "--requirement",
+            str(requirements),
         ],
         check=True,
         cwd=download,
@@ -138,8 +150,13 @@ def _forward_stable_interface(home: Path) -> None:
     definition.write_text("\n".join(["LIBRARY python3", "EXPORTS", *lines, ""]))
     subprocess.run(
         [
-            *(_COMPILER, "-shared", "-nostdlib", "-Wl,--entry=0"),
-            *("-o", "python3.dll", definition.name),
+            _COMPILER,
+            "-shared",
+            "-nostdlib",
+            "-Wl,--entry=0",
+            "-o",
+            "python3.dll",
+            definition.name,
         ],
         check=True,
         cwd=home,

@@ -66,8 +66,14 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Red:
     ]
     ran = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-o", "python_files=red.py", *options),
-            *("--device-trace-pictures=actions", "--device-video=retain-on-failure"),
+            sys.executable,
+            "-m",
+            "pytest",
+            "-o",
+            "python_files=red.py",
+            *options,
+            "--device-trace-pictures=actions",
+            "--device-video=retain-on-failure",
             "--junitxml=report.xml",
         ],
         cwd=directory,
@@ -488,7 +494,9 @@ def test_a_viewer_that_cannot_be_installed_is_one_clear_line(
     monkeypatch.chdir(tmp_path)
 
     ran = call(
-        *("trace", "open", str(red.traces["test_argent"])),
+        "trace",
+        "open",
+        str(red.traces["test_argent"]),
         XDG_CACHE_HOME=str(tmp_path),
         npm_config_registry="http://127.0.0.1:9",
         npm_config_cache=str(tmp_path / "npm"),  # the user's own has the package

@@ -377,7 +377,10 @@ class _Start:
             done = subprocess.run(  # noqa: S603  # a program of the system
                 [
                     _system_program("WindowsPowerShell/v1.0/powershell.exe"),
-                    *("-NoProfile", "-NonInteractive", "-Command", _CREATE_BY_WMI),
+                    "-NoProfile",
+                    "-NonInteractive",
+                    "-Command",
+                    _CREATE_BY_WMI,
                 ],
                 env={
                     **os.environ,

@@ -24,8 +24,15 @@ _LEFT_OUT_BYTES: Final = 200
 _ENTITIES: Final = {ord(sign): f"&#{ord(sign)};" for sign in punctuation}
 """A character reference is never syntax: neither Markdown's, nor a table's, nor HTML's."""
 _ORDER: Final = (
-    *("failed", "error", "passed", "skipped", "xfailed", "xpassed"),
-    *("quarantined", "retried", "rerun"),
+    "failed",
+    "error",
+    "passed",
+    "skipped",
+    "xfailed",
+    "xpassed",
+    "quarantined",
+    "retried",
+    "rerun",
 )
 """Outcomes in the order of the heading: what fails the run comes first."""
 _COLUMNS: Final = (
