@@ -3,7 +3,7 @@
 import base64
 import logging
 from collections.abc import Callable, Generator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -111,7 +111,7 @@ def _started(item: pytest.Item) -> Mapping[str, Callable[[], bytes]]:
     drivers = item.stash.get(DRIVERS, None) or {}
     for name, driver in drivers.items():
         if _tried(partial(_start_driver, driver)) is not None:
-            recordings[name] = partial(_stop_driver, driver)
+            recordings[name] = _stopped_before_quit(driver)
 
     accesses = item.stash.get(ACCESSES, None) or {}
     for name, access in accesses.items():
@@ -134,9 +134,36 @@ def _start_driver(driver: "WebDriver") -> bytes:
     return b""
 
 
+def _stopped_before_quit(driver: "WebDriver") -> Callable[[], bytes]:
+    """Return what stops the recording of a driver; a test that quits the driver itself stops it first.
+
+    Appium discards a recording at the end of its session, and the ``tearDown`` of unittest, in which most suites quit,
+    is a part of the test function for pytest.
+    """
+    video = cache(partial(_tried, partial(_stop_driver, driver)))
+    quit_driver = driver.quit
+
+    def stop_and_quit() -> None:
+        video()
+        quit_driver()
+
+    def stop() -> bytes:
+        del driver.quit
+        return video() or b""
+
+    driver.quit = stop_and_quit  # type: ignore[method-assign]
+    return stop
+
+
 def _stop_driver(driver: "WebDriver") -> bytes:
     with limited(driver, _SECONDS):
-        return base64.b64decode(driver.stop_recording_screen())
+        video = driver.stop_recording_screen()
+
+    try:
+        return base64.b64decode(video)
+    except (TypeError, ValueError) as error:
+        message = f"stop_recording_screen returned no video in Base64: {error}"
+        raise ControllerError(message) from error
 
 
 def _start_client(client: "AgentDevice | Argent") -> bytes:
