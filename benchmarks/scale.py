@@ -156,7 +156,8 @@ class Run:
             worker=None,
             reporter=self,
         )
-        config = SessionConfig(self.backend.sessions(), time.monotonic, Relay(self))
+        relay = Relay(self.events.append)
+        config = SessionConfig(self.backend.sessions(), time.monotonic, relay)
         self.pool = Pool(config, sleep=time.sleep)
 
     def event(self, event: Event) -> None:

@@ -2,15 +2,16 @@
 
 import doctest
 import importlib
+import json
 import re
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import pytest_device
-from pytest_device import DeviceClient, SessionRequest
+from pytest_device import DeviceClient, SessionRequest, events
 from pytest_device.controllers.snapshot import Rect
 from pytest_device.figures import in_one_sentence, shortened
 from pytest_device.http_status import is_temporary_status
@@ -159,6 +160,27 @@ def test_the_examples_of_a_package_that_stands_alone_run(package: str) -> None:
             count += len(example.examples)
 
     assert count
+
+
+def test_the_examples_of_events_run() -> None:
+    names = vars(events) | {"json": json}
+    example = doctest.DocTestParser().get_doctest(
+        events.__doc__ or "", names, "events", None, None
+    )
+    assert example.examples
+
+    doctest.DebugRunner().run(example)
+
+
+def test_every_event_is_public_and_in_the_reference() -> None:
+    public = set(events.__all__) - {"Event"}
+
+    assert {kind.__name__ for kind in get_args(events.Event)} <= public
+    assert {
+        name
+        for name in public
+        if not re.search(rf"^\.\. auto\w+:: {name}\b", PAGES, re.MULTILINE)
+    } == set()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

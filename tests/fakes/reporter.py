@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pytest_device.sessions.events import Event
+from pytest_device.events import Event
 from pytest_device.sessions.reporter import Net, SilentReporter
 
 SILENT: Final = SilentReporter()

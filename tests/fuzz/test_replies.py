@@ -25,7 +25,6 @@ from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from tests.contract.document import example_config, example_session
 from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN, InProcessService
 from tests.fakes.network import operation_of
-from tests.fakes.reporter import RecordingReporter
 from tests.fuzz.mutations import Reply, dumped, mutated
 from tests.sessions.references import ref_of
 
@@ -81,7 +80,7 @@ class DisturbedService:
                     policy=WaitPolicy(timeout_seconds=30),
                     clock=self.service.clock,
                     sleep=self.pause,
-                    reporter=RecordingReporter(outcome.events),
+                    on_event=outcome.events.append,
                 ) as session,
             ):
                 outcome.session = session

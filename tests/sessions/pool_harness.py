@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from pytest_device import DeviceClient, Session, SessionRequest, WaitPolicy
+from pytest_device.events import Event
 from pytest_device.sessions.breaker import Breaker, Permits
 from pytest_device.sessions.device_session import (
     DeviceSession,
@@ -14,7 +15,6 @@ from pytest_device.sessions.device_session import (
     SessionConfig,
     WarmSession,
 )
-from pytest_device.sessions.events import Event
 from pytest_device.sessions.lifecycle import skip_controller_check
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
@@ -67,7 +67,7 @@ class PoolHarness(RecordingReporter):
         self.threads: set[str] = set()
         """The threads that reported events."""
         self.keep_warm, self._claim = keep_warm, claim
-        relay = Relay(self, clock=network.clock)
+        relay = Relay(self.event, clock=network.clock)
         permits = Permits(breaker)
         config = SessionConfig(
             client,

@@ -1,6 +1,6 @@
 """What events refer to."""
 
-from pytest_device.sessions.events import Event, Note, Queued, SessionRef
+from pytest_device.events import Event, Note, Queued, SessionRef
 
 
 def ref_of(event: Event) -> SessionRef:

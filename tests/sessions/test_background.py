@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from pytest_device import DeviceClient, WaitPolicy
+from pytest_device.events import Created, Note, Ready, SessionRef
 from pytest_device.sessions.device_session import (
     DeviceSession,
     SessionConfig,
     advance_due,
 )
-from pytest_device.sessions.events import Created, Note, Ready, SessionRef
 from pytest_device.sessions.pool import Background
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter
@@ -93,7 +93,7 @@ def test_an_idle_background_has_no_thread_and_ends_immediately(
 
 def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
     clock, recorder, kept = FakeClock(), RecordingReporter(), Deferred()
-    relay = Relay(recorder, clock=clock)
+    relay = Relay(recorder.event, clock=clock)
 
     with relay.deferring(kept):
         relay.event(Created(OF))
@@ -113,7 +113,7 @@ def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
 
 def test_one_thread_does_not_defer_the_events_of_another() -> None:
     recorder, kept = RecordingReporter(), Deferred()
-    relay = Relay(recorder)
+    relay = Relay(recorder.event)
 
     with relay.deferring(kept):
         other = threading.Thread(target=relay.event, args=[Note("one")])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pytest_device.sessions.budget import Budget
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Created,
     KeptWarm,
     Ready,
@@ -11,6 +10,7 @@ from pytest_device.sessions.events import (
     Stopped,
     TakenOver,
 )
+from pytest_device.sessions.budget import Budget
 from tests.fakes.clock import FakeClock
 
 pytestmark = pytest.mark.newer_pythons

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Attached,
     Created,
     CreateUnknown,
@@ -27,9 +27,9 @@ from pytest_device.sessions.events import (
     TakenOver,
     Unused,
     from_plain,
-    masked,
     to_plain,
 )
+from pytest_device.sessions.events import masked
 
 pytestmark = pytest.mark.newer_pythons
 

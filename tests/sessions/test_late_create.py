@@ -23,8 +23,8 @@ from pytest_device import (
     WaitPolicy,
     lease,
 )
+from pytest_device.events import CreateUnknown, Event, Note, Stopped, detail_of
 from pytest_device.report.lines import line_of
-from pytest_device.sessions.events import CreateUnknown, Event, Note, Stopped, detail_of
 from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.reaper import sender
 from pytest_device.sessions.reaper.http import send

@@ -28,9 +28,7 @@ from pytest_device import (
     WaitPolicy,
     lease,
 )
-from pytest_device.redact import Redactor
-from pytest_device.sessions.device_session import SessionConfig
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Created,
     CreateUnknown,
     Note,
@@ -41,6 +39,8 @@ from pytest_device.sessions.events import (
     detail_of,
     is_proof,
 )
+from pytest_device.redact import Redactor
+from pytest_device.sessions.device_session import SessionConfig
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN
@@ -77,7 +77,7 @@ def leased(
         policy=policy,
         clock=clock,
         sleep=clock.sleep,
-        reporter=reporter or RecordingReporter(),
+        on_event=reporter.event if reporter else None,
     ) as got:
         if error:
             raise error
@@ -676,7 +676,7 @@ def test_running_time_is_counted_by_the_services_timestamps(
         REQUEST,
         clock=network.clock,
         sleep=network.clock.sleep,
-        reporter=reporter,
+        on_event=reporter.event,
     ):
         network.clock.sleep(30)
 

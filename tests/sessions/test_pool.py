@@ -17,8 +17,7 @@ from pytest_device import (
     SessionTimeoutError,
     StopFailedError,
 )
-from pytest_device.sessions.breaker import LocalBreaker
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Created,
     Kept,
     Ready,
@@ -27,6 +26,7 @@ from pytest_device.sessions.events import (
     Stopped,
     detail_of,
 )
+from pytest_device.sessions.breaker import LocalBreaker
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.request import DeviceRequirement

@@ -16,8 +16,7 @@ from pytest_device import (
     LeaseTimeoutError,
     StopFailedError,
 )
-from pytest_device.sessions.device_session import WarmSession
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Created,
     Ready,
     StartFailed,
@@ -26,6 +25,7 @@ from pytest_device.sessions.events import (
     Stopped,
     Unused,
 )
+from pytest_device.sessions.device_session import WarmSession
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.request import DeviceRequirement

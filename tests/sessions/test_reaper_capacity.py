@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from pytest_device import NoCapacityError, StatusError, StopDelayedError
-from pytest_device.sessions.events import CreateUnknown, Event
+from pytest_device.events import CreateUnknown, Event
 from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.states import Phase

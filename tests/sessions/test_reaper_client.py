@@ -25,14 +25,8 @@ from pytest_device import (
     UnexpectedReplyError,
     WaitPolicy,
 )
+from pytest_device.events import Gone, StopFailed, Stopped, detail_of, session_id_of
 from pytest_device.sessions.device_session import SessionConfig
-from pytest_device.sessions.events import (
-    Gone,
-    StopFailed,
-    Stopped,
-    detail_of,
-    session_id_of,
-)
 from pytest_device.sessions.ledger import Entry, Ledger, time_of
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper_client import ReaperConfig

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from pytest_device import DeviceClient
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     CreateUnknown,
     Kept,
     StopFailed,

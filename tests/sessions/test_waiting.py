@@ -23,10 +23,7 @@ from pytest_device import (
     WaitPolicy,
     lease,
 )
-from pytest_device.report.verdict import verdict_of
-from pytest_device.sessions.breaker import LocalBreaker, Permits
-from pytest_device.sessions.device_session import DeviceSession, SessionConfig
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Created,
     CreateUnknown,
     Ready,
@@ -34,6 +31,9 @@ from pytest_device.sessions.events import (
     detail_of,
     session_id_of,
 )
+from pytest_device.report.verdict import verdict_of
+from pytest_device.sessions.breaker import LocalBreaker, Permits
+from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement
@@ -103,7 +103,7 @@ class RecordedLease:
             policy=policy,
             clock=clock,
             sleep=clock.sleep,
-            reporter=self.reporter,
+            on_event=self.reporter.event,
         ) as session:
             return session
 
@@ -371,9 +371,7 @@ def pool_of(
     client: DeviceClient, network: FakeNetwork, breaker: LocalBreaker | None = None
 ) -> Pool:
     permits = Permits(breaker or LocalBreaker(2, network.clock), verdict_of=verdict_of)
-    config = SessionConfig(
-        client, network.clock, Relay(RecordingReporter()), permits=permits
-    )
+    config = SessionConfig(client, network.clock, Relay(), permits=permits)
     return Pool(config, sleep=network.clock.sleep)
 
 
@@ -642,7 +640,7 @@ def test_polls_follow_past_boots_by_default(
         policy=policy,
         clock=network.clock,
         sleep=network.clock.sleep,
-        reporter=reporter,
+        on_event=reporter.event,
     ):
         pass
 
@@ -663,7 +661,7 @@ def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(
         policy=policy,
         clock=network.clock,
         sleep=network.clock.sleep,
-        reporter=reporter,
+        on_event=reporter.event,
     ):
         pass
 
@@ -681,7 +679,7 @@ def test_past_boots_change_nothing_with_fixed_polling(
         policy=policy,
         clock=network.clock,
         sleep=network.clock.sleep,
-        reporter=reporter,
+        on_event=reporter.event,
     ):
         pass
 

@@ -16,8 +16,7 @@ import psutil
 import pytest
 
 from pytest_device import DeviceClient, SessionRequest, WaitPolicy
-from pytest_device.sessions.device_session import DeviceSession, SessionConfig
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Created,
     Event,
     KeptWarm,
@@ -30,6 +29,7 @@ from pytest_device.sessions.events import (
     detail_of,
     session_id_of,
 )
+from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.inventory import Choice, opened, stop_known
 from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.pool import Pool
@@ -99,14 +99,14 @@ class Run:
                 state_dir,
                 owner=lambda: self.owner,
                 problem_of=lambda _session: self.problem,
-                relay=Relay(self.recorder),
+                relay=Relay(self.recorder.event),
                 has_room=lambda _sessions: has_room,
                 clock=lambda: time.monotonic() + self.later.total_seconds(),
                 now=lambda: datetime.now(UTC) + self.later,
                 shuffle=lambda _left: None,
             )
         )
-        config = SessionConfig(self.owner, time.monotonic, Relay(self.recorder))
+        config = SessionConfig(self.owner, time.monotonic, Relay(self.recorder.event))
         self.pool = Pool(config, sleep=lambda _seconds: None, warm=self.warm)
 
     def acquire(self, need: DeviceRequirement) -> DeviceSession:

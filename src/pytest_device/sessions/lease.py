@@ -12,9 +12,10 @@ from pytest_device.sessions.device_session import (
     SessionConfig,
     advance_due,
 )
+from pytest_device.sessions.events import Event
 from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.reporter import Relay, Reporter
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 
 _DEFAULT_POLICY: Final = WaitPolicy()
@@ -28,7 +29,7 @@ def lease(
     policy: WaitPolicy = _DEFAULT_POLICY,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-    reporter: Reporter | None = None,
+    on_event: Callable[[Event], object] | None = None,
     problem_of: ProblemOf = skip_controller_check,
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are available, and stop it however the block ends.
@@ -41,7 +42,7 @@ def lease(
         policy: How long to wait, and how often to poll.
         clock: Returns seconds that never go back.
         sleep: Sleeps for some seconds.
-        reporter: Receives the session's events.
+        on_event: Called with each event of the session, a class of ``pytest_device.events``.
         problem_of: Returns the problem with the session's controller while that is unreachable.
 
     Returns:
@@ -57,8 +58,14 @@ def lease(
     AppiumConfig()
     >>> client.get(session.id).status
     <Status.STOPPED: 'stopped'>
+
+    >>> events = []
+    >>> with lease(client, request, on_event=events.append):
+    ...     pass
+    >>> events[0], events[-1]
+    (Created(session=SessionRef(...)), Stopped(session=SessionRef(...), status='stopped', ...))
     """
-    config = SessionConfig(client, clock, Relay(reporter), problem_of)
+    config = SessionConfig(client, clock, Relay(on_event), problem_of)
     # No key: nobody else can share it.
     session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)
     try:

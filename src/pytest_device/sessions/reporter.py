@@ -68,25 +68,25 @@ class _OfThread(threading.local):
 class Relay:
     """Reports events at once, except those that a thread defers: they follow later, marked with their delay.
 
-    So the reporter is called in one thread only, and for a session when that concerns a test.
+    So ``on_event`` is called in one thread only, and for a session when that concerns a test.
     """
 
     def __init__(
         self,
-        reporter: Reporter | None = None,
+        on_event: Callable[[Event], object] | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._reporter = reporter or SilentReporter()
+        self._on_event = on_event
         self._clock = clock
         self._of_thread = _OfThread()
 
     def event(self, event: Event) -> None:
         """Report an event, or defer it."""
-        if self._of_thread.deferred is None:
-            self._reporter.event(event)
-        else:
+        if self._of_thread.deferred is not None:
             self._of_thread.deferred.append((self._clock(), event))
+        elif self._on_event:
+            self._on_event(event)
 
     @contextmanager
     def deferring(self, deferred: Deferred) -> Generator[None]:

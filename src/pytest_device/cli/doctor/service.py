@@ -261,7 +261,7 @@ def _rented(
             backend.sessions(),
             request,
             policy=policy,
-            reporter=reporter,
+            on_event=reporter.event,
             problem_of=problem_of,
         ) as session:
             took = time.monotonic() - began

@@ -120,7 +120,7 @@ class Devices:
         self._names = names
         self._log = log
         self._pause = pause
-        self._relay = Relay(log)
+        self._relay = Relay(log.event)
         self._cleanup = Cleanup()
         self._pid = os.getpid()
         self._lookahead = lookahead
