@@ -4,134 +4,43 @@ import dis
 import inspect
 import os
 import stat
-import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from pytest_device import ConfigError, LeaseTimeoutError
-from pytest_device.report.verdict import verdict_of
-from pytest_device.sessions.quota import Slot, Slots, slots, slots_directory
-from pytest_device.sessions.reporter import ProgressReporter, SilentReporter
-from pytest_device.testing import FakeClock
-from pytest_device.verdict import Verdict
-from tests.fakes.reporter import SILENT, RecordingReporter
-from tests.waiting import eventually
+from pytest_device.sessions.quota import slots_directory
+from tests.fakes.clock import FakeClock
+from tests.fakes.reporter import RecordingReporter
+from tests.sessions.slots import (
+    SharedSlots,
+    Taken,
+    another_process,
+    has_taken,
+    release,
+    slots_at,
+)
 
-QUOTA = str(Path(slots.__file__).parent)
+QUOTA = str(Path(inspect.getfile(slots_directory)).parent)
 """The directory of the traced code."""
 CALLS = ("CALL", "RESUME", "BEFORE_WITH", "WITH_EXCEPT_START")
 """How the names of the instructions begin that call something, or start a function."""
 
-HOLDS = """
-import sys
-from pathlib import Path
-from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reporter import SilentReporter as Silent
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).acquire(int(sys.argv[2]))
-print("taken", flush=True)
-sys.stdin.read()
-"""
-
-FORKS = """
-import os, sys
-from pathlib import Path
-from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reporter import SilentReporter as Silent
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).acquire(int(sys.argv[2]))
-if os.fork() == 0:
-    for slot in slots:
-        slot.release()
-    print("taken", flush=True)
-sys.stdin.read()
-"""
-
-
-class MakeSlots(Protocol):
-    def __call__(
-        self,
-        most: int = ...,
-        holder: str = ...,
-        *,
-        timeout_seconds: float = ...,
-        clock: Callable[[], float] = ...,
-        sleep: Callable[[float], None] = ...,
-        reporter: ProgressReporter = ...,
-    ) -> Slots: ...
-
 
 @pytest.fixture
-def slots_of(tmp_path: Path) -> MakeSlots:
-    """Provide the slots as another run sees them."""
-    own = FakeClock()
-
-    def make(
-        most: int = 2,
-        holder: str = "run a",
-        *,
-        timeout_seconds: float = 60,
-        clock: Callable[[], float] = own,
-        sleep: Callable[[float], None] = own.sleep,
-        reporter: ProgressReporter = SILENT,
-    ) -> Slots:
-        return Slots(
-            tmp_path / "slots",
-            most,
-            holder=holder,
-            timeout_seconds=timeout_seconds,
-            clock=clock,
-            sleep=sleep,
-            reporter=reporter,
-        )
-
-    return make
+def slots_of(tmp_path: Path) -> SharedSlots:
+    """Provide two slots as another run sees them."""
+    return SharedSlots(lambda: tmp_path / "slots")
 
 
-@pytest.fixture
-def are_free(slots_of: MakeSlots) -> Callable[[int], bool]:
-    """Give a check whether so many of two slots can be taken."""
-
-    def can_take(count: int) -> bool:
-        try:
-            release(slots_of(timeout_seconds=0).acquire(count))
-        except LeaseTimeoutError:
-            return False
-        return True
-
-    return can_take
-
-
-def release(slots: list[Slot]) -> None:
-    for slot in slots:
-        slot.release()
-
-
-@contextmanager
-def another_process(
-    program: str, directory: Path, count: int
-) -> Generator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", program, str(directory), str(count)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "taken\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def test_slots_up_to_the_limit_are_taken_without_waiting(slots_of: MakeSlots) -> None:
+def test_slots_up_to_the_limit_are_taken_without_waiting(slots_of: SharedSlots) -> None:
     clock = FakeClock()
 
     taken = slots_of(3, clock=clock).acquire(1) + slots_of(3, clock=clock).acquire(2)
@@ -140,40 +49,35 @@ def test_slots_up_to_the_limit_are_taken_without_waiting(slots_of: MakeSlots) ->
     release(taken)
 
 
-def test_zero_sessions_need_no_slot(slots_of: MakeSlots) -> None:
+def test_zero_sessions_need_no_slot(slots_of: SharedSlots) -> None:
     held = slots_of().acquire(2)
 
     assert slots_of().acquire(0) == []
     release(held)
 
 
-def test_beyond_the_limit_a_claim_waits_for_a_release(slots_of: MakeSlots) -> None:
+def test_beyond_the_limit_a_claim_waits_for_a_release(slots_of: SharedSlots) -> None:
     first, second = slots_of().acquire(2)
-    clock, pauses = FakeClock(), list[float]()
+    pauses: list[float] = []
 
     def give_one_back_in_the_third_pause(seconds: float) -> None:
-        clock.sleep(seconds)
         pauses.append(seconds)
         if len(pauses) == 3:
             second.release()
 
-    third = slots_of(clock=clock, sleep=give_one_back_in_the_third_pause).acquire(1)
+    third = slots_of(on_pause=give_one_back_in_the_third_pause).acquire(1)
 
     assert len(pauses) == 3
     release([first, *third])
 
 
-def test_the_pauses_are_short_and_random(slots_of: MakeSlots) -> None:
-    held, clock, pauses = slots_of().acquire(2), FakeClock(), list[float]()
-
-    def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-        clock.sleep(seconds)
+def test_the_pauses_are_short_and_random(slots_of: SharedSlots) -> None:
+    held, clock = slots_of().acquire(2), FakeClock()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(clock=clock, sleep=sleep, timeout_seconds=10).acquire(1)
+        slots_of(clock=clock, timeout_seconds=10).acquire(1)
 
-    *pauses, last = pauses
+    *pauses, last = clock.slept
     assert all(0.03 <= pause <= 0.09 for pause in pauses)
     assert len(set(pauses)) > len(pauses) / 2
     assert 0 < last <= 0.09
@@ -181,7 +85,7 @@ def test_the_pauses_are_short_and_random(slots_of: MakeSlots) -> None:
     release(held)
 
 
-def test_dispensable_slots_are_released_before_the_wait(slots_of: MakeSlots) -> None:
+def test_dispensable_slots_are_released_before_the_wait(slots_of: SharedSlots) -> None:
     (held, spare), clock = slots_of().acquire(2), FakeClock()
     others = [held, spare]
 
@@ -191,37 +95,34 @@ def test_dispensable_slots_are_released_before_the_wait(slots_of: MakeSlots) -> 
             return True
         return False
 
-    taken = slots_of(clock=clock, sleep=clock.sleep).acquire(1, give_one_way)
+    taken = slots_of(clock=clock).acquire(1, give_one_way)
 
     assert (others, clock()) == ([held], 0)
     release([held, *taken])
 
 
-def test_slots_that_cannot_be_released_are_waited_for(slots_of: MakeSlots) -> None:
+def test_slots_that_cannot_be_released_are_waited_for(slots_of: SharedSlots) -> None:
     held, clock = slots_of().acquire(2), FakeClock()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(clock=clock, sleep=clock.sleep, timeout_seconds=10).acquire(
-            1, lambda: False
-        )
+        slots_of(clock=clock, timeout_seconds=10).acquire(1, lambda: False)
 
     assert clock() == pytest.approx(10)
     release(held)
 
 
 def test_a_claim_on_two_slots_is_not_overtaken_by_a_claim_on_one(
-    slots_of: MakeSlots, are_free: Callable[[int], bool]
+    slots_of: SharedSlots,
 ) -> None:
     free, held = slots_of().acquire(2)
     free.release()
-    clock, seen = FakeClock(), list[bool]()
+    seen: list[bool] = []
 
-    def look_and_give_back(seconds: float) -> None:
-        clock.sleep(seconds)
-        seen.append(are_free(1))
+    def look_and_give_back(_seconds: float) -> None:
+        seen.append(slots_of.are_free(1))
         held.release()
 
-    both = slots_of(clock=clock, sleep=look_and_give_back).acquire(2)
+    both = slots_of(on_pause=look_and_give_back).acquire(2)
 
     assert seen == [False]
     assert len(both) == 2
@@ -230,16 +131,14 @@ def test_a_claim_on_two_slots_is_not_overtaken_by_a_claim_on_one(
 
 @pytest.mark.timing
 def test_many_claims_on_several_slots_are_all_served_within_the_limit(
-    slots_of: MakeSlots,
+    slots_of: SharedSlots,
 ) -> None:
     held, most_held, problems = 0, 0, list[str]()
     counting = threading.Lock()
 
     def take_again_and_again(count: int) -> None:
         nonlocal held, most_held
-        slots = slots_of(
-            3, clock=time.monotonic, sleep=lambda _seconds: time.sleep(0.001)
-        )
+        slots = slots_of.in_real_time(3, pause_seconds=0.001)
         for _ in range(20):
             try:
                 taken = slots.acquire(count)
@@ -266,7 +165,9 @@ def test_many_claims_on_several_slots_are_all_served_within_the_limit(
     assert (held, most_held) == (0, 3)
 
 
-def test_a_timeout_names_the_limit_the_holders_and_the_fix(slots_of: MakeSlots) -> None:
+def test_a_timeout_names_the_limit_the_holders_and_the_fix(
+    slots_of: SharedSlots,
+) -> None:
     held = slots_of(3, "run a gw0").acquire(2) + slots_of(3, "run b").acquire(1)
 
     with pytest.raises(LeaseTimeoutError) as caught:
@@ -278,11 +179,10 @@ def test_a_timeout_names_the_limit_the_holders_and_the_fix(slots_of: MakeSlots) 
         f"in use: 2 by run a gw0 (process {pid}), 1 by run b (process {pid}); position in the queue: 1. "
         "Increase --device-max-sessions or --device-wait-timeout-seconds"
     )
-    assert verdict_of(caught.value) == Verdict.INFRASTRUCTURE
     release(held)
 
 
-def test_each_of_several_holders_is_named(slots_of: MakeSlots) -> None:
+def test_each_of_several_holders_is_named(slots_of: SharedSlots) -> None:
     held = slots_of(holder="run a").acquire(1) + slots_of(holder="run b").acquire(1)
 
     with pytest.raises(
@@ -293,7 +193,7 @@ def test_each_of_several_holders_is_named(slots_of: MakeSlots) -> None:
     release(held)
 
 
-def test_a_slot_names_its_current_holder_only(slots_of: MakeSlots) -> None:
+def test_a_slot_names_its_current_holder_only(slots_of: SharedSlots) -> None:
     release(slots_of(1, "a run with a long name").acquire(1))
     held = slots_of(1, "run b").acquire(1)
 
@@ -303,7 +203,7 @@ def test_a_slot_names_its_current_holder_only(slots_of: MakeSlots) -> None:
 
 
 def test_a_run_that_released_its_slots_leaves_nothing(
-    slots_of: MakeSlots, tmp_path: Path
+    slots_of: SharedSlots, tmp_path: Path
 ) -> None:
     release(slots_of().acquire(2))
 
@@ -315,7 +215,7 @@ def test_a_run_that_released_its_slots_leaves_nothing(
 
 
 def test_a_holder_with_an_unreadable_name_still_counts(
-    slots_of: MakeSlots, tmp_path: Path
+    slots_of: SharedSlots, tmp_path: Path
 ) -> None:
     held = slots_of(1).acquire(1)
     (tmp_path / "slots" / "0.txt").unlink()
@@ -326,16 +226,14 @@ def test_a_holder_with_an_unreadable_name_still_counts(
 
 
 def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(
-    slots_of: MakeSlots,
+    slots_of: SharedSlots,
 ) -> None:
     held, clock = slots_of(1, "run a").acquire(1), FakeClock()
     seconds: list[float] = []
     reporter = RecordingReporter(on_progress=lambda _text: seconds.append(clock()))
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(
-            1, clock=clock, sleep=clock.sleep, reporter=reporter, timeout_seconds=70
-        ).acquire(1)
+        slots_of(1, clock=clock, reporter=reporter, timeout_seconds=70).acquire(1)
 
     assert seconds == pytest.approx([5, 35, 65], abs=1)
     assert reporter.lines[0] == (
@@ -345,7 +243,7 @@ def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(
     release(held)
 
 
-def test_a_short_wait_is_not_reported(slots_of: MakeSlots) -> None:
+def test_a_short_wait_is_not_reported(slots_of: SharedSlots) -> None:
     held, reporter = slots_of().acquire(2), RecordingReporter()
 
     with pytest.raises(LeaseTimeoutError):
@@ -355,7 +253,9 @@ def test_a_short_wait_is_not_reported(slots_of: MakeSlots) -> None:
     release(held)
 
 
-def test_more_slots_than_the_limit_are_refused_immediately(slots_of: MakeSlots) -> None:
+def test_more_slots_than_the_limit_are_refused_immediately(
+    slots_of: SharedSlots,
+) -> None:
     clock = FakeClock()
 
     with pytest.raises(
@@ -367,7 +267,7 @@ def test_more_slots_than_the_limit_are_refused_immediately(slots_of: MakeSlots) 
     assert clock() == 0
 
 
-def test_releasing_a_slot_twice_does_not_free_another(slots_of: MakeSlots) -> None:
+def test_releasing_a_slot_twice_does_not_free_another(slots_of: SharedSlots) -> None:
     (slot,) = slots_of(1).acquire(1)
     slot.release()
     held = slots_of(1, "the next run").acquire(1)
@@ -379,41 +279,41 @@ def test_releasing_a_slot_twice_does_not_free_another(slots_of: MakeSlots) -> No
     release(held)
 
 
-def test_another_thread_can_release_a_slot(
-    slots_of: MakeSlots, are_free: Callable[[int], bool]
-) -> None:
+def test_another_thread_can_release_a_slot(slots_of: SharedSlots) -> None:
     slots = slots_of().acquire(2)
 
     thread = threading.Thread(target=release, args=(slots,))
     thread.start()
     thread.join(10)
 
-    assert are_free(2)
+    assert slots_of.are_free(2)
 
 
 def test_a_killed_process_frees_its_slots(
-    slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path
+    slots_of: SharedSlots, tmp_path: Path
 ) -> None:
-    with another_process(HOLDS, tmp_path / "slots", 2) as process:
+    with another_process(tmp_path / "slots", 2, 2) as process:
+        assert has_taken(process)
         with pytest.raises(
             LeaseTimeoutError,
             match=rf"in use: 2 by run other \(process {process.pid}\)",
         ):
             slots_of().acquire(2)
-        assert not are_free(1)
+        assert not slots_of.are_free(1)
 
         process.kill()
         process.wait()
 
-        assert are_free(2)
+        assert slots_of.are_free(2)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
 def test_a_forked_child_neither_frees_its_parents_slots_nor_keeps_them(
-    are_free: Callable[[int], bool], tmp_path: Path
+    slots_of: SharedSlots, tmp_path: Path
 ) -> None:
-    with another_process(FORKS, tmp_path / "slots", 2) as parent:
-        assert not are_free(1)
+    with another_process(tmp_path / "slots", 2, 2, fork=True) as parent:
+        assert has_taken(parent)
+        assert not slots_of.are_free(1)
         assert (
             tmp_path / "slots" / "0.txt"
         ).read_text() == f"run other (process {parent.pid})"
@@ -421,30 +321,28 @@ def test_a_forked_child_neither_frees_its_parents_slots_nor_keeps_them(
         parent.kill()
         parent.wait()
 
-        assert are_free(2)  # the child lives on until its input ends
+        assert slots_of.are_free(2)  # the child lives on until its input ends
 
 
-def test_an_interrupted_wait_leaves_no_slot_taken(
-    slots_of: MakeSlots, are_free: Callable[[int], bool]
-) -> None:
+def test_an_interrupted_wait_leaves_no_slot_taken(slots_of: SharedSlots) -> None:
     (held,) = slots_of().acquire(1)
 
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        slots_of(sleep=interrupt).acquire(2)
+        slots_of(on_pause=interrupt).acquire(2)
 
-    assert are_free(1)
+    assert slots_of.are_free(1)
     held.release()
-    assert are_free(2)
+    assert slots_of.are_free(2)
 
 
 @pytest.mark.timing
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("held", [0, 1])
 def test_an_interrupt_at_any_point_leaves_no_slot_taken(
-    slots_of: MakeSlots, are_free: Callable[[int], bool], held: int, step: int
+    slots_of: SharedSlots, held: int, step: int
 ) -> None:
     """In the gate at each seventh point: each takes as long as two acquisitions."""
     others = slots_of().acquire(2)
@@ -453,7 +351,7 @@ def test_an_interrupt_at_any_point_leaves_no_slot_taken(
     while interrupt := interrupted(
         lambda: slots_of(timeout_seconds=0).acquire(2), at=point
     ):
-        assert are_free(2 - held), f"not after the interrupt at point {point}"
+        assert slots_of.are_free(2 - held), f"not after the interrupt at point {point}"
         del interrupt  # only now, since what it refers to is freed with it
         point += step
 
@@ -461,7 +359,7 @@ def test_an_interrupt_at_any_point_leaves_no_slot_taken(
     release(others)
 
 
-def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | None:
+def interrupted(act: Callable[[], Taken], at: int) -> KeyboardInterrupt | None:
     """Interrupt at the n-th point of the package; return None if there are fewer."""
     left = at
 
@@ -516,7 +414,7 @@ def points_of(code: CodeType) -> frozenset[int]:
 
 
 def test_runs_with_different_limits_never_exceed_the_highest(
-    slots_of: MakeSlots,
+    slots_of: SharedSlots,
 ) -> None:
     (first,), second = slots_of(1, "small").acquire(1), slots_of(3, "great").acquire(2)
 
@@ -551,9 +449,7 @@ def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / "state" / "slots"
     before = os.umask(0)
     try:
-        held = Slots(
-            directory, 1, holder="run a", timeout_seconds=0, reporter=SilentReporter()
-        ).acquire(1)
+        held = slots_at(directory, 1).acquire(1)
     finally:
         os.umask(before)
 
@@ -572,13 +468,7 @@ def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
 
 def test_an_unusable_slots_directory_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
-    slots = Slots(
-        tmp_path / "state" / "slots",
-        1,
-        holder="run a",
-        timeout_seconds=60,
-        reporter=SilentReporter(),
-    )
+    slots = slots_at(tmp_path / "state" / "slots", 1)
 
     with pytest.raises(
         ConfigError,
@@ -588,19 +478,11 @@ def test_an_unusable_slots_directory_is_a_configuration_error(tmp_path: Path) ->
 
 
 def test_a_run_in_another_process_continues_when_a_slot_is_released(
-    slots_of: MakeSlots, tmp_path: Path
+    slots_of: SharedSlots, tmp_path: Path
 ) -> None:
     held = slots_of().acquire(2)
-    command = [sys.executable, "-c", HOLDS, str(tmp_path / "slots"), "1"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            held.pop().release()
-            words = tmp_path / "slots" / "1.txt"
-            assert eventually(
-                lambda: words.exists() and "run other" in words.read_text()
-            )
-        finally:
-            process.kill()
+    with another_process(tmp_path / "slots", 2, 1) as process:
+        held.pop().release()
+
+        assert has_taken(process)
     release(held)

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,31 +12,18 @@ import redis
 import trustme
 
 from pytest_device import ConfigError, LeaseTimeoutError
-from pytest_device.sessions.breaker import LocalBreaker, Permits
-from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.redis_store import RedisConfig
-from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.testing import FakeClock
 from tests.fakes.reporter import RecordingReporter
-from tests.sessions.machine import Machine, release, slots_on
 from tests.sessions.redis_server import RedisServer, redis_server
+from tests.sessions.slots import (
+    Machine,
+    another_process,
+    has_taken,
+    release,
+    slots_on,
+    workers,
+)
 from tests.sessions.tls_relay import tls_relay
 from tests.waiting import eventually
-
-FORKS = """
-import os, sys
-from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
-from pytest_device.sessions.reporter import SilentReporter as Silent
-store = RedisStore(RedisConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
-(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, reporter=Silent()).acquire(1)
-child = os.fork()
-if child == 0:
-    slot.release()
-    os._exit(0 if not slot.is_held else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), slot.is_held, flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -160,14 +145,6 @@ SETTLE_SECONDS = 1.5
 """Longer than a renewal on request takes, even on a busy machine."""
 
 
-def wait_for_slot(machine: Machine, holder: str = "run b") -> list[Slot]:
-    """Take the only slot, in real time."""
-    slots = Slots(
-        machine.store, 1, holder=holder, timeout_seconds=60, reporter=SilentReporter()
-    )
-    return slots.acquire(1)
-
-
 @pytest.mark.parametrize(
     "has_snapshot", [False, True], ids=["empty", "with an old snapshot"]
 )
@@ -192,23 +169,17 @@ def test_a_server_that_restarted_gives_no_slot_until_others_have_renewed_theirs(
             assert eventually(lambda: set(slots_on(client, "key")) == {"0"})
 
         with pytest.raises(LeaseTimeoutError, match="in use: 1 by run a"):
-            Slots(
-                there.store,
-                1,
-                holder="run b",
-                timeout_seconds=2 * SETTLE_SECONDS,
-                reporter=SilentReporter(),
-            ).acquire(1)
+            there.wait_for_slot(timeout_seconds=2 * SETTLE_SECONDS)
         assert (held[0].is_held, here.warnings) == (True, [])
 
         release(held)
-        release(wait_for_slot(there))
+        release(there.wait_for_slot())
 
 
 def test_the_wait_begins_with_the_first_renewal(own_server: RedisServer) -> None:
     Machine(own_server.url, "key", settle_seconds=0).store.renew(())
 
-    release(wait_for_slot(Machine(own_server.url, "key", settle_seconds=3600)))
+    release(Machine(own_server.url, "key", settle_seconds=3600).wait_for_slot())
 
 
 def test_a_slot_of_a_new_server_waits_and_says_why_once(
@@ -224,7 +195,7 @@ def test_a_slot_of_a_new_server_waits_and_says_why_once(
         LeaseTimeoutError, match=f"in use: 1 by unknown, because {re.escape(reason)}"
     ):
         here.slots().acquire(1)
-    release(wait_for_slot(here))
+    release(here.wait_for_slot())
 
     assert here.warnings == [f"a session waited because {reason}"]
     assert Machine(own_server.url, "key", settle_seconds=3600).slots().try_acquire(1)
@@ -344,11 +315,10 @@ def test_after_a_day_the_server_has_no_data_but_its_marker(
 
 
 def test_no_repr_contains_the_url() -> None:
-    terms = RedisConfig(
-        "redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SilentReporter()
-    )
+    machine = Machine("redis://:open-sesame@localhost", "key")
 
-    assert "sesame" not in repr(terms)
+    assert "sesame" not in repr(machine.config)
+    assert "sesame" not in repr(machine.store)
 
 
 def test_a_server_that_never_responds_is_a_configuration_error(tmp_path: Path) -> None:
@@ -416,27 +386,24 @@ def test_after_one_timeout_other_tests_do_not_wait_for_the_server(
 def test_after_one_timeout_other_processes_of_the_run_do_not_wait(
     own_server: RedisServer,
 ) -> None:
-    breaker = LocalBreaker(2, FakeClock())
-    workers = [
-        Machine(own_server.url, "key", permits=Permits(breaker)) for _ in range(2)
-    ]
-    for worker in workers:
+    first, second = workers(own_server.url, "key", 2)
+    for worker in (first, second):
         release(worker.slots().acquire(1))
     own_server.stop()
     with pytest.raises(LeaseTimeoutError, match=r"waited \d s"):
-        workers[0].slots().acquire(1)
+        first.slots().acquire(1)
 
     with pytest.raises(
         LeaseTimeoutError, match="an earlier test has waited for it until its timeout"
     ):
-        workers[1].slots(timeout_seconds=10_000).acquire(1)
+        second.slots(timeout_seconds=10_000).acquire(1)
 
     own_server.start()
-    for worker in workers:
+    for worker in (first, second):
         release(worker.slots().acquire(1))
     own_server.stop()
     with pytest.raises(LeaseTimeoutError, match=r"waited \d s"):
-        workers[1].slots().acquire(1)
+        second.slots().acquire(1)
 
 
 def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> None:
@@ -469,27 +436,11 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
 def test_a_forked_child_does_not_release_its_parents_slots(
     running_server: RedisServer, tmp_path: Path
 ) -> None:
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        FORKS,
-        running_server.url,
-        tmp_path.name,
-    ]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as parent:
-        try:
-            assert parent.stdout is not None
-            assert parent.stdout.readline() == "0 True\n"
-            assert (
-                Machine(running_server.url, tmp_path.name).slots().try_acquire(1)
-                is None
-            )
-        finally:
-            parent.kill()
+    there = Machine(running_server.url, tmp_path.name)
+    with another_process(running_server.url, 1, key=tmp_path.name, fork=True) as parent:
+        assert has_taken(parent)
+
+        assert there.slots().try_acquire(1) is None
 
 
 @pytest.mark.parametrize("name", ["localhost", "elsewhere.example"])

@@ -13,10 +13,8 @@ import pytest
 import redis
 
 from pytest_device import ConfigError, LeaseTimeoutError
-from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reporter import SilentReporter
-from tests.sessions.machine import Machine, release, slots_on
 from tests.sessions.redis_server import RedisServer, free_port, redis_server
+from tests.sessions.slots import Machine, release, slots_on
 from tests.waiting import eventually
 
 
@@ -319,10 +317,7 @@ def test_a_waiting_process_needs_one_connection(server: RedisServer) -> None:
 def a_waiting_claim(machine: Machine) -> Generator[list[Any]]:
     """Wait for the only slot in another thread, in real time; provide what it got."""
     taken = list[Any]()
-    slots = Slots(
-        machine.store, 1, holder="run b", timeout_seconds=60, reporter=SilentReporter()
-    )
-    thread = threading.Thread(target=lambda: taken.extend(slots.acquire(1)))
+    thread = threading.Thread(target=lambda: taken.extend(machine.wait_for_slot()))
     thread.start()
     try:
         yield taken
