@@ -1,42 +1,54 @@
 """A pool over the local service's application, for tests of session assignment."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import httpx
 
-from pytest_device import DeviceClient, Session, SessionRequest, WaitPolicy
+from pytest_device import Session, SessionClient, SessionRequest, WaitPolicy
 from pytest_device.events import Event
-from pytest_device.sessions.breaker import Breaker, Permits
+from pytest_device.report.verdict import verdict_of
+from pytest_device.sessions.breaker import Breaker, LocalBreaker, Permits
 from pytest_device.sessions.device_session import (
     DeviceSession,
     ProblemOf,
     SessionConfig,
     WarmSession,
+    advance_due,
 )
 from pytest_device.sessions.lifecycle import skip_controller_check
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement
+from tests.fakes.clock import FakeClock
 from tests.fakes.local_service import APP_ID
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter
 
 
-def request(**arguments: Any) -> SessionRequest:
+def requirement(
+    sharing_key: str = "run", *, minutes: int = 2, **arguments: Any
+) -> DeviceRequirement:
+    """Return what a test needs: the arguments of a request, how long, and with whom it shares."""
     defaults = {
         "app_id": APP_ID,
         "platform": "android",
         "type": "appium",
         "max_duration_minutes": 20,
     }
-    return SessionRequest.from_arguments(**(defaults | arguments))
+    request = SessionRequest.from_arguments(**(defaults | arguments))
+    return DeviceRequirement(request, sharing_key, minutes)
 
 
-ANDROID = DeviceRequirement(request(), "run", minutes=2)
-IOS = DeviceRequirement(request(platform="ios"), "run", minutes=2)
+ANDROID = requirement()
+IOS = requirement(platform="ios")
+
+
+def shared_breaker(network: FakeNetwork) -> Breaker:
+    """Return what the processes of a run share: which of their attempts have failed."""
+    return LocalBreaker(2, network.clock)
 
 
 def _policy(timeout_seconds: float) -> WaitPolicy:
@@ -44,44 +56,44 @@ def _policy(timeout_seconds: float) -> WaitPolicy:
 
 
 class PoolHarness(RecordingReporter):
-    """A pool over the local service's application, what it works with, and what was reported."""
+    """A process's pool, what it works with, and what was reported.
+
+    ``left_warm`` are sessions of an earlier run, ``keep_warm`` returns until when a session is kept warm.
+    """
 
     def __init__(
         self,
-        client: DeviceClient,
-        network: FakeNetwork,
+        client: SessionClient,
+        clock: FakeClock,
         *,
         attempts: int = 1,
         breaker: Breaker | None = None,
         slots: Slots | None = None,
-        claim: Callable[
-            [DeviceRequirement], WarmSession | None
-        ] = lambda _requirement: None,
+        left_warm: Iterable[DeviceSession] = (),
         keep_warm: Callable[[DeviceSession], str | None] = lambda _session: None,
     ) -> None:
         super().__init__()
-        self.network = network
+        self.clock = clock
         self.stopping: list[Session] = []
         self.hook: Callable[[Session], None] = self.stopping.append
         self.problem_of: ProblemOf = skip_controller_check
         self.threads: set[str] = set()
         """The threads that reported events."""
-        self.keep_warm, self._claim = keep_warm, claim
-        relay = Relay(self.event, clock=network.clock)
-        permits = Permits(breaker)
-        config = SessionConfig(
+        self.keep_warm = keep_warm
+        self._left_warm = list(left_warm)
+        self._config = SessionConfig(
             client,
-            network.clock,
-            relay,
+            clock,
+            Relay(self.event, clock=clock),
             self._problem_of,
             attempts=attempts,
-            permits=permits,
+            permits=Permits(breaker, verdict_of=verdict_of),
         )
         self.pool = Pool(
-            config,
-            sleep=network.clock.sleep,
+            self._config,
+            sleep=clock.sleep,
             warm=self,
-            before_stop=self._before_stop,
+            before_stop=lambda session: self.hook(session.session),
             slots=slots,
         )
 
@@ -90,18 +102,20 @@ class PoolHarness(RecordingReporter):
         need: DeviceRequirement,
         upcoming: Callable[[], Sequence[DeviceRequirement]],
     ) -> WarmSession | None:
+        """Take over a session of an earlier run: the pool asks before it creates one."""
         del upcoming
-        return self._claim(need)
+        for left in self._left_warm:
+            if left.requirement == need:
+                self._left_warm.remove(left)
+                return WarmSession(left.session, left.ready_at or 0.0)
+        return None
 
-    def _before_stop(self, session: DeviceSession) -> None:
-        self.hook(session.session)
+    def _problem_of(self, session: Session) -> str | None:
+        return self.problem_of(session)
 
     def event(self, event: Event) -> None:
         self.threads.add(threading.current_thread().name)
         super().event(event)
-
-    def _problem_of(self, session: Session) -> str | None:
-        return self.problem_of(session)
 
     def acquire(
         self, *needs: DeviceRequirement, timeout_seconds: float = 900.0
@@ -111,11 +125,33 @@ class PoolHarness(RecordingReporter):
     def prefetch(self, *needs: DeviceRequirement) -> None:
         self.pool.prefetch(needs, _policy(900.0))
 
-    def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
-        """Acquire a session for a test and release it."""
-        (held,) = self.acquire(need)
+    def use(
+        self,
+        need: DeviceRequirement,
+        *,
+        again: bool = True,
+        timeout_seconds: float = 900.0,
+    ) -> Session:
+        """Acquire a session for a test and release it; ``again`` if a later test needs it."""
+        (held,) = self.acquire(need, timeout_seconds=timeout_seconds)
         self.pool.release([held], lambda _need: int(again))
         return held.session
+
+    def new_session(
+        self,
+        need: DeviceRequirement,
+        *,
+        timeout_seconds: float = 900.0,
+        poll_interval_seconds: float = 5.0,
+    ) -> DeviceSession:
+        """Return a session that the pool does not have, and that is not created yet."""
+        policy = WaitPolicy(timeout_seconds, poll_interval_seconds, jitter=0.0)
+        return DeviceSession(need, policy, self._config)
+
+    def wait_for(self, *sessions: DeviceSession) -> None:
+        """Advance sessions, each when it is due, until all are ready."""
+        while waiting := [session for session in sessions if not session.is_ready]:
+            advance_due(waiting, self.clock, self.clock.sleep)
 
 
 def turns_errored(times: int) -> list[Fault]:

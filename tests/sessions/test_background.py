@@ -2,89 +2,70 @@
 
 import os
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_device import DeviceClient, WaitPolicy
+from pytest_device import DeviceClient
 from pytest_device.events import Created, Note, Ready, SessionRef
-from pytest_device.sessions.device_session import (
-    DeviceSession,
-    SessionConfig,
-    advance_due,
-)
-from pytest_device.sessions.pool import Background
-from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter
-from pytest_device.sessions.request import DeviceRequirement
-from pytest_device.testing import FakeClock
+from pytest_device.sessions.reporter import Deferred, Relay
+from tests.fakes.clock import FakeClock
 from tests.fakes.network import FakeNetwork
 from tests.fakes.reporter import RecordingReporter
-from tests.sessions.pool_harness import ANDROID, PoolHarness, request
+from tests.sessions.pool_harness import ANDROID, PoolHarness, requirement
+from tests.sessions.slots import slots_in_real_time
 
 OF = SessionRef("ios appium", "one")
-MakeSession = Callable[[float], DeviceSession]
 
 
 @pytest.fixture
-def session_polled_every(client: DeviceClient, network: FakeNetwork) -> MakeSession:
-    def make(interval: float) -> DeviceSession:
-        policy = WaitPolicy(poll_interval_seconds=interval, jitter=0.0)
-        return DeviceSession(ANDROID, policy, SessionConfig(client, network.clock))
-
-    return make
-
-
-def wait_until_ready(*sessions: DeviceSession, clock: FakeClock) -> None:
-    while waiting := [session for session in sessions if not session.is_ready]:
-        advance_due(waiting, clock, clock.sleep)
+def harness(client: DeviceClient, network: FakeNetwork) -> PoolHarness:
+    return PoolHarness(client, network.clock)
 
 
 def test_a_session_taken_over_is_polled_when_it_is_due(
-    session_polled_every: MakeSession, network: FakeNetwork
+    harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    session, began = session_polled_every(5), network.clock()
+    session = harness.new_session(ANDROID)
+    began = network.clock()
     session.advance()
     network.clock.sleep(4)
 
-    wait_until_ready(session, clock=network.clock)
+    harness.wait_for(session)
 
     assert network.clock() - began == 15
     assert network.requests == ["create", "get", "get", "get"]
 
 
 def test_each_of_several_sessions_is_polled_at_its_own_pace(
-    session_polled_every: MakeSession, network: FakeNetwork
+    harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    often, seldom = session_polled_every(2), session_polled_every(12)
+    often = harness.new_session(ANDROID, poll_interval_seconds=2)
+    seldom = harness.new_session(ANDROID, poll_interval_seconds=12)
 
-    wait_until_ready(often, seldom, clock=network.clock)
+    harness.wait_for(often, seldom)
 
     assert network.requests.count("get") == 6 + 1
 
 
 def test_a_ready_session_is_not_polled_again(
-    session_polled_every: MakeSession, network: FakeNetwork
+    harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    session = session_polled_every(5)
-    wait_until_ready(session, clock=network.clock)
-    asked = list(network.requests)
+    session = harness.new_session(ANDROID)
+    harness.wait_for(session)
+    requests = list(network.requests)
 
-    wait_until_ready(session, clock=network.clock)
+    harness.wait_for(session)
 
-    assert network.requests == asked
+    assert network.requests == requests
 
 
 def test_an_idle_background_has_no_thread_and_ends_immediately(
-    network: FakeNetwork,
+    harness: PoolHarness,
 ) -> None:
-    background = Background(network.clock, Relay())
-
-    background.wake()
-    background.close(60)
+    harness.prefetch()
+    harness.pool.close()
 
     assert "pytest-device-background" not in {
         thread.name for thread in threading.enumerate()
@@ -128,9 +109,8 @@ def test_one_thread_does_not_defer_the_events_of_another() -> None:
 # What is tested is what the child does not do.
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_does_not_prefetch(
-    client: DeviceClient, network: FakeNetwork
+    harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    harness = PoolHarness(client, network)
     if not (child := os.fork()):
         harness.prefetch(ANDROID)
         os._exit(len(threading.enumerate()) - 1 + len(network.requests))
@@ -148,16 +128,11 @@ class CompetingPools:
 
     def run(self) -> None:
         """Keep one session from test to test, and have another one beside it for each test, booted ahead."""
-        slots = Slots(
-            self._slots,
-            2,
-            holder="a run",
-            timeout_seconds=300,
-            sleep=_a_little,
-            reporter=SilentReporter(),
+        slots = slots_in_real_time(
+            self._slots, 2, timeout_seconds=300, pause_seconds=0.01
         )
-        harness = PoolHarness(self._client, self._network, slots=slots)
-        kept = DeviceRequirement(request(max_duration_minutes=60), "run")
+        harness = PoolHarness(self._client, self._network.clock, slots=slots)
+        kept = requirement(max_duration_minutes=60)
         for fresh in FRESH:
             held = harness.acquire(kept, fresh)
             self._count(len(held))
@@ -174,15 +149,9 @@ class CompetingPools:
 
 
 FRESH = [
-    DeviceRequirement(
-        request(platform="ios", max_duration_minutes=60), f"test {number}"
-    )
+    requirement(f"test {number}", platform="ios", max_duration_minutes=60)
     for number in range(3)
 ]
-
-
-def _a_little(seconds: float) -> None:
-    time.sleep(seconds / 10)
 
 
 def test_many_processes_that_need_both_slots_and_reuse_one_do_not_deadlock(

@@ -40,9 +40,6 @@ from pytest_device.events import (
     is_proof,
 )
 from pytest_device.redact import Redactor
-from pytest_device.sessions.device_session import SessionConfig
-from pytest_device.sessions.pool import Pool
-from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter
@@ -494,27 +491,6 @@ def test_capabilities_that_come_late_are_used(
     assert isinstance(session.remote_config, AppiumConfig)
     assert session.remote_config.capabilities == {"appium:udid": "x"}
     assert Note not in reporter.kinds()
-
-
-@INCOMPLETE
-def test_a_session_without_capabilities_is_still_there_when_it_is_looked_up(
-    client: DeviceClient, network: FakeNetwork, missing: dict[str, None]
-) -> None:
-    network.faults["get"] = [
-        changed(status="in-progress", remoteConfig=URL_ONLY | missing)
-    ] * 100
-    clock, policy = network.clock, WaitPolicy(jitter=0)
-    pool = Pool(SessionConfig(client, clock), sleep=clock.sleep)
-    need = DeviceRequirement(REQUEST, sharing_key="")
-    (first,) = pool.acquire([need], policy)
-    pool.release([first], lambda _need: 1)
-
-    (again,) = pool.acquire([need], policy)
-
-    assert again is first
-    assert isinstance(again.session.remote_config, AppiumConfig)
-    pool.close()
-    assert network.requests.count("create") == 1
 
 
 def test_the_url_of_a_session_without_capabilities_is_masked(

@@ -26,18 +26,16 @@ from pytest_device.events import (
     Stopped,
     detail_of,
 )
-from pytest_device.sessions.breaker import LocalBreaker
-from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.network import FakeNetwork, Fault
 from tests.sessions.pool_harness import (
     ANDROID,
     IOS,
     PoolHarness,
-    request,
+    requirement,
+    shared_breaker,
     turns_errored,
 )
+from tests.sessions.slots import slots_at
 
 
 class HookError(Exception):
@@ -46,7 +44,7 @@ class HookError(Exception):
 
 @pytest.fixture
 def harness(client: DeviceClient, network: FakeNetwork) -> PoolHarness:
-    return PoolHarness(client, network)
+    return PoolHarness(client, network.clock)
 
 
 def test_equal_requirements_share_a_session_one_after_the_other(
@@ -91,11 +89,27 @@ def test_the_next_test_keeps_the_connection_details_if_the_service_returns_anoth
     assert harness.use(ANDROID) == first
 
 
+@pytest.mark.parametrize(
+    "missing", [{}, {"capabilities": None}], ids=["absent", "null"]
+)
+def test_a_session_without_capabilities_is_still_there_when_it_is_looked_up(
+    harness: PoolHarness, network: FakeNetwork, missing: dict[str, None]
+) -> None:
+    url_only = {"appiumUrl": "http://devices.example:4723"} | missing
+    network.faults["get"] = [
+        _returns(status="in-progress", remoteConfig=url_only)
+    ] * 100
+    first = harness.use(ANDROID)
+
+    again = harness.use(ANDROID)
+
+    assert again.id == first.id
+    assert isinstance(again.remote_config, AppiumConfig)
+    assert network.requests.count("create") == 1
+
+
 def test_sessions_with_another_sharing_key_are_not_shared(harness: PoolHarness) -> None:
-    assert (
-        harness.use(ANDROID).id
-        != harness.use(DeviceRequirement(ANDROID.request, "module test_a.py")).id
-    )
+    assert harness.use(ANDROID).id != harness.use(requirement("module test_a.py")).id
 
 
 def test_two_equal_devices_of_one_test_are_two_sessions(harness: PoolHarness) -> None:
@@ -142,7 +156,7 @@ def test_a_session_with_too_little_time_left_is_replaced(
 def test_a_new_session_is_used_even_if_it_lasts_no_longer_than_required(
     harness: PoolHarness,
 ) -> None:
-    need = DeviceRequirement(request(max_duration_minutes=2), "run", minutes=2)
+    need = requirement(max_duration_minutes=2)
 
     assert harness.use(need).id != harness.use(need).id
 
@@ -179,7 +193,7 @@ def test_a_lost_session_is_not_reused(
 def test_a_failed_boot_is_retried_with_a_new_session_and_counted(
     client: DeviceClient, network: FakeNetwork
 ) -> None:
-    harness = PoolHarness(client, network, attempts=2)
+    harness = PoolHarness(client, network.clock, attempts=2)
     network.faults["get"] = turns_errored(1)
 
     harness.acquire(ANDROID, IOS)
@@ -212,7 +226,7 @@ def test_a_session_is_ready_when_its_controller_responds(
 def test_a_session_with_a_dead_controller_counts_as_failed_and_is_retried(
     client: DeviceClient, network: FakeNetwork
 ) -> None:
-    harness = PoolHarness(client, network, attempts=2)
+    harness = PoolHarness(client, network.clock, attempts=2)
     dead: list[Session] = []
 
     def problem_of(session: Session) -> str | None:
@@ -236,7 +250,7 @@ def test_a_session_with_a_dead_controller_counts_as_failed_and_is_retried(
 def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_session_page(
     client: DeviceClient, network: FakeNetwork
 ) -> None:
-    harness = PoolHarness(client, network, attempts=2)
+    harness = PoolHarness(client, network.clock, attempts=2)
     harness.problem_of = lambda _session: "its daemon answers with status 502"
 
     with pytest.raises(
@@ -249,7 +263,7 @@ def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_session_
 
 
 def test_start_attempts_are_limited(client: DeviceClient, network: FakeNetwork) -> None:
-    harness = PoolHarness(client, network, attempts=3)
+    harness = PoolHarness(client, network.clock, attempts=3)
     network.faults["get"] = turns_errored(3)
 
     with pytest.raises(SessionFailedError):
@@ -261,7 +275,7 @@ def test_start_attempts_are_limited(client: DeviceClient, network: FakeNetwork) 
 def test_a_session_that_times_out_is_not_retried(
     client: DeviceClient, network: FakeNetwork
 ) -> None:
-    harness = PoolHarness(client, network, attempts=3)
+    harness = PoolHarness(client, network.clock, attempts=3)
 
     with pytest.raises(SessionTimeoutError):
         harness.acquire(ANDROID, timeout_seconds=5)
@@ -273,10 +287,10 @@ def test_a_session_that_times_out_is_not_retried(
 def test_concurrent_boots_time_out_together(
     client: DeviceClient, network: FakeNetwork
 ) -> None:
-    breaker = LocalBreaker(2, network.clock)
+    breaker = shared_breaker(network)
     first, second = (
-        PoolHarness(client, network, breaker=breaker),
-        PoolHarness(client, network, breaker=breaker),
+        PoolHarness(client, network.clock, breaker=breaker),
+        PoolHarness(client, network.clock, breaker=breaker),
     )
 
     for harness in (first, second):
@@ -407,21 +421,11 @@ def test_a_kept_session_is_reported_and_not_reused(
 def test_the_session_limit_is_never_exceeded(
     client: DeviceClient, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    def slots() -> Slots:
-        clock = network.clock
-        return Slots(
-            tmp_path,
-            2,
-            holder="a run",
-            timeout_seconds=60,
-            clock=clock,
-            sleep=clock.sleep,
-            reporter=SilentReporter(),
-        )
-
     here, there = (
-        PoolHarness(client, network, slots=slots()),
-        PoolHarness(client, network, slots=slots()),
+        PoolHarness(
+            client, network.clock, slots=slots_at(tmp_path, 2, clock=network.clock)
+        )
+        for _ in range(2)
     )
     here.use(ANDROID)
     (taken,) = there.acquire(ANDROID)

@@ -25,22 +25,19 @@ from pytest_device.events import (
     Stopped,
     Unused,
 )
-from pytest_device.sessions.device_session import WarmSession
-from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.network import FakeNetwork, Fault
 from tests.sessions.pool_harness import (
     ANDROID,
     IOS,
     PoolHarness,
-    request,
+    requirement,
     turns_errored,
 )
 from tests.sessions.references import ref_of
+from tests.sessions.slots import slots_at
 from tests.waiting import Checkpoint, eventually
 
-FRESH = [DeviceRequirement(request(), f"test {number}") for number in range(4)]
+FRESH = [requirement(f"test {number}") for number in range(4)]
 """The requirement of tests with unshared devices."""
 
 
@@ -52,7 +49,7 @@ def harness_of(client: DeviceClient, network: FakeNetwork) -> Generator[MakeHarn
     with ExitStack() as houses:
 
         def make(**more: Any) -> PoolHarness:
-            harness = PoolHarness(client, network, **more)
+            harness = PoolHarness(client, network.clock, **more)
             houses.callback(harness.pool.close)
             return harness
 
@@ -72,7 +69,7 @@ def boot_on(harness: PoolHarness, until: Callable[[], bool]) -> bool:
     """Advance the time from test to test, each of which only prefetches."""
 
     def is_so() -> bool:
-        harness.network.clock.sleep(5)
+        harness.clock.sleep(5)
         harness.prefetch()
         return until()
 
@@ -102,23 +99,6 @@ def held_at(checkpoint: Checkpoint) -> Fault:
         return carry_out()
 
     return fault
-
-
-def slots_at(
-    directory: Path,
-    network: FakeNetwork,
-    most: int,
-    sleep: Callable[[float], None] | None = None,
-) -> Slots:
-    return Slots(
-        directory,
-        most,
-        holder="a run",
-        timeout_seconds=60,
-        clock=network.clock,
-        sleep=sleep or network.clock.sleep,
-        reporter=SilentReporter(),
-    )
 
 
 def test_a_prefetched_session_is_available_immediately(
@@ -185,7 +165,7 @@ def test_existing_and_starting_sessions_are_not_prefetched_again(
 def test_a_session_that_would_expire_before_its_use_is_not_prefetched(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:
-    whole = DeviceRequirement(request(max_duration_minutes=10), "run", minutes=10)
+    whole = requirement(max_duration_minutes=10, minutes=10)
 
     harness.prefetch(whole, IOS)
 
@@ -196,7 +176,7 @@ def test_a_session_that_would_expire_before_its_use_is_not_prefetched(
 def test_prefetching_starts_at_most_as_many_sessions_as_slots_in_order(
     harness_of: MakeHarness, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    harness = harness_of(slots=slots_at(tmp_path, network, 2))
+    harness = harness_of(slots=slots_at(tmp_path, 2, clock=network.clock))
     (taken,) = harness.acquire(ANDROID)
 
     harness.prefetch(IOS, *FRESH)
@@ -215,7 +195,7 @@ def test_prefetching_starts_at_most_as_many_sessions_as_slots_in_order(
 def test_an_error_is_raised_at_acquire_and_the_slot_is_free(
     harness_of: MakeHarness, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    harness = harness_of(slots=slots_at(tmp_path, network, 1))
+    harness = harness_of(slots=slots_at(tmp_path, 1, clock=network.clock))
     network.faults["create"] = [
         lambda _request, _carry_out: httpx.Response(
             400, json={"message": "no such app"}
@@ -297,7 +277,7 @@ def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(
 def test_a_failed_stop_to_make_room_is_not_the_error_of_the_new_session(
     harness_of: MakeHarness, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    harness = harness_of(slots=slots_at(tmp_path, network, 1))
+    harness = harness_of(slots=slots_at(tmp_path, 1, clock=network.clock))
     harness.prefetch(ANDROID)
     assert answered(network, "create", 1)
     network.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
@@ -453,7 +433,7 @@ def test_a_session_that_is_being_stopped_is_not_used(
 def test_unused_sessions_make_room_before_used_ones(
     harness_of: MakeHarness, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    harness = harness_of(slots=slots_at(tmp_path, network, 2))
+    harness = harness_of(slots=slots_at(tmp_path, 2, clock=network.clock))
     harness.use(ANDROID)
     harness.prefetch(ANDROID, *FRESH)
     assert boot_on(harness, nothing_boots)
@@ -466,7 +446,7 @@ def test_unused_sessions_make_room_before_used_ones(
 def test_idle_sessions_make_room_before_those_of_the_same_test(
     harness_of: MakeHarness, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    harness = harness_of(slots=slots_at(tmp_path, network, 2))
+    harness = harness_of(slots=slots_at(tmp_path, 2, clock=network.clock))
     android = harness.use(ANDROID)
     harness.use(FRESH[0])
 
@@ -478,7 +458,7 @@ def test_idle_sessions_make_room_before_those_of_the_same_test(
 def test_prefetched_sessions_make_room_for_those_needed_now(
     harness_of: MakeHarness, network: FakeNetwork, tmp_path: Path
 ) -> None:
-    harness = harness_of(slots=slots_at(tmp_path, network, 2))
+    harness = harness_of(slots=slots_at(tmp_path, 2, clock=network.clock))
     idle = harness.use(ANDROID)
     harness.prefetch(*FRESH)
     assert answered(network, "create", 2)
@@ -495,13 +475,12 @@ def one_that_waits_for_another(
     """Return two that share two slots, the other of which ends when the one waits; and what there is by then."""
     seen: list[list[str]] = []
 
-    def wait(seconds: float) -> None:
-        network.clock.sleep(seconds)
+    def wait(_seconds: float) -> None:
         seen.append(network.statuses())
         there.pool.close()
 
-    here = harness_of(slots=slots_at(tmp_path, network, 2, wait))
-    there = harness_of(slots=slots_at(tmp_path, network, 2))
+    here = harness_of(slots=slots_at(tmp_path, 2, clock=network.clock, on_pause=wait))
+    there = harness_of(slots=slots_at(tmp_path, 2, clock=network.clock))
     return here, there, seen
 
 
@@ -534,8 +513,7 @@ def test_one_of_two_prefetched_sessions_is_stopped_before_waiting_for_slots(
 def test_a_warm_session_is_used_instead_of_a_boot(harness_of: MakeHarness) -> None:
     earlier = harness_of()
     (left,) = earlier.acquire(ANDROID)
-    found = {ANDROID: WarmSession(left.session, left.ready_at or 0.0)}
-    harness = harness_of(claim=lambda requirement: found.pop(requirement, None))
+    harness = harness_of(left_warm=[left])
 
     first, second = harness.acquire(ANDROID, ANDROID)
 
@@ -546,7 +524,8 @@ def test_a_session_kept_warm_leaves_the_pool_and_frees_its_slot(
     harness_of: MakeHarness, network: FakeNetwork, tmp_path: Path
 ) -> None:
     harness = harness_of(
-        slots=slots_at(tmp_path, network, 1), keep_warm=lambda _held: "12:34"
+        slots=slots_at(tmp_path, 1, clock=network.clock),
+        keep_warm=lambda _held: "12:34",
     )
 
     harness.use(ANDROID, again=False)

@@ -23,18 +23,16 @@ from pytest_device import (
     StopDelayedError,
     TransportError,
     UnexpectedReplyError,
-    WaitPolicy,
 )
 from pytest_device.events import Gone, StopFailed, Stopped, detail_of, session_id_of
-from pytest_device.sessions.device_session import SessionConfig
 from pytest_device.sessions.ledger import Entry, Ledger, time_of
-from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.reporter import Net
-from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
+from tests.fakes.clock import FakeClock
 from tests.fakes.reporter import RecordingReporter
+from tests.sessions.pool_harness import PoolHarness, requirement
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -515,17 +513,17 @@ def test_a_create_call_that_is_not_sent_because_the_run_ends_is_not_retried(
     service: FaultyService, tmp_path: Path
 ) -> None:
     with reaper_client(service, tmp_path) as client:
-        pool = Pool(SessionConfig(client, time.monotonic), sleep=time.sleep)
-        needs = [DeviceRequirement(request_at(service), sharing_key="")]
-        policy = WaitPolicy(poll_interval_seconds=1)
-        pool.release(pool.acquire(needs, policy), lambda _need: 0)
+        clock = FakeClock()
+        harness = PoolHarness(client, clock)
+        need = requirement(app_id=service.app_id)
+        harness.use(need, again=False)
         client.on_termination()
-        began = time.monotonic()
+        began = clock()
 
         with pytest.raises(TransportError, match="a signal is ending the run"):
-            pool.acquire(needs, policy)
+            harness.use(need, again=False)
 
-        assert time.monotonic() - began < 2
+        assert clock() == began
 
 
 def test_no_process_is_started_if_the_reaper_is_disabled(

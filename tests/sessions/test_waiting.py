@@ -31,15 +31,10 @@ from pytest_device.events import (
     detail_of,
     session_id_of,
 )
-from pytest_device.report.verdict import verdict_of
-from pytest_device.sessions.breaker import LocalBreaker, Permits
-from pytest_device.sessions.device_session import DeviceSession, SessionConfig
-from pytest_device.sessions.pool import Pool
-from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.request import DeviceRequirement
 from tests.fakes.local_service import APP_ID
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter
+from tests.sessions.pool_harness import PoolHarness, requirement, shared_breaker
 from tests.sessions.references import ref_of
 
 REQUEST = SessionRequest.from_arguments(
@@ -367,19 +362,17 @@ def test_a_create_call_is_not_sent_again_after_any_other_page_or_refusal(
     assert recorded.times["create"] == [0]
 
 
-def pool_of(
-    client: DeviceClient, network: FakeNetwork, breaker: LocalBreaker | None = None
-) -> Pool:
-    permits = Permits(breaker or LocalBreaker(2, network.clock), verdict_of=verdict_of)
-    config = SessionConfig(client, network.clock, Relay(), permits=permits)
-    return Pool(config, sleep=network.clock.sleep)
+NOT_SHARED = requirement(sharing_key="")
 
 
-def fresh(pool: Pool) -> None:
+@pytest.fixture
+def harness(client: DeviceClient, network: FakeNetwork) -> PoolHarness:
+    return PoolHarness(client, network.clock, breaker=shared_breaker(network))
+
+
+def fresh(harness: PoolHarness, *, timeout_seconds: float = 900) -> None:
     """Use a session of its own."""
-    need = DeviceRequirement(REQUEST, sharing_key="")
-    used = pool.acquire([need], WaitPolicy(jitter=0))
-    pool.release(used, lambda _need: 0)
+    harness.use(NOT_SHARED, again=False, timeout_seconds=timeout_seconds)
 
 
 @pytest.mark.parametrize(
@@ -392,14 +385,13 @@ def fresh(pool: Pool) -> None:
     ids=["401", "unreachable"],
 )
 def test_a_call_that_contradicts_earlier_ones_is_sent_again(
-    recorded: RecordedLease, faults: list[Fault]
+    harness: PoolHarness, recorded: RecordedLease, faults: list[Fault]
 ) -> None:
-    pool = pool_of(recorded.client, recorded.network)
-    fresh(pool)
+    fresh(harness)
     recorded.fault("create", *faults)
     before = recorded.network.clock()
 
-    fresh(pool)
+    fresh(harness)
 
     assert recorded.times["create"][-1] - (before - recorded.began) >= 15
     assert recorded.network.statuses() == ["stopped"] * 2
@@ -420,47 +412,45 @@ def test_what_has_never_worked_fails_at_once(
 
 
 def test_a_token_that_no_longer_works_is_final_after_three_calls(
+    harness: PoolHarness,
     recorded: RecordedLease,
 ) -> None:
-    pool = pool_of(recorded.client, recorded.network)
-    fresh(pool)
+    fresh(harness)
     recorded.fault("create", *[answer(401, "{}")] * 9)
     with pytest.raises(UnauthorizedError):
-        fresh(pool)
+        fresh(harness)
 
     with pytest.raises(NotAttemptedError):
-        fresh(pool)
+        fresh(harness)
 
     assert len(recorded.times["create"]) == 3
 
 
 def test_during_a_deployment_two_tests_fail_and_the_third_gets_its_device(
+    harness: PoolHarness,
     recorded: RecordedLease,
 ) -> None:
-    pool = pool_of(recorded.client, recorded.network)
     # Each may have created a session: neither call is repeated.
     recorded.fault("create", *[PAGE_503] * 2)
 
     for _ in range(2):
         with pytest.raises(StatusError):
-            fresh(pool)
-    fresh(pool)
+            fresh(harness)
+    fresh(harness)
 
     assert recorded.times["create"] == [0, 15, 45]
 
 
 def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
+    harness: PoolHarness,
     recorded: RecordedLease,
 ) -> None:
-    pool = pool_of(recorded.client, recorded.network)
     recorded.fault("create", *[PAGE_503] * 9)
     with pytest.raises(StatusError):
-        fresh(pool)
+        fresh(harness)
 
     with pytest.raises(NotAttemptedError, match="503"):
-        pool.acquire(
-            [DeviceRequirement(REQUEST, sharing_key="")], WaitPolicy(timeout_seconds=10)
-        )
+        fresh(harness, timeout_seconds=10)
 
     assert recorded.network.clock() == recorded.began
 
@@ -484,14 +474,6 @@ def test_a_client_without_a_pool_raises_the_refusal_with_its_retry_time(
     assert network.requests == ["create"]
 
 
-def session_of(
-    client: DeviceClient, network: FakeNetwork, policy: WaitPolicy
-) -> DeviceSession:
-    return DeviceSession(
-        DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, network.clock)
-    )
-
-
 def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_error_changes(
     recorded: RecordedLease,
 ) -> None:
@@ -510,11 +492,10 @@ def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_er
 
 
 def test_a_session_waiting_for_capacity_reports_it_and_retries_only_when_due(
-    client: DeviceClient, network: FakeNetwork
+    harness: PoolHarness, network: FakeNetwork
 ) -> None:
     network.faults["create"] = [answer(429, after="20")]
-    policy = WaitPolicy(jitter=0)
-    session = session_of(client, network, policy)
+    session = harness.new_session(NOT_SHARED)
 
     session.advance()
     assert not session.is_created
@@ -532,11 +513,10 @@ def test_a_session_waiting_for_capacity_reports_it_and_retries_only_when_due(
 
 
 def test_a_session_is_not_requested_after_its_timeout(
-    client: DeviceClient, network: FakeNetwork
+    harness: PoolHarness, network: FakeNetwork
 ) -> None:
     network.faults["create"] = [answer(429, after="20")]
-    policy = WaitPolicy(timeout_seconds=20, jitter=0)
-    session = session_of(client, network, policy)
+    session = harness.new_session(NOT_SHARED, timeout_seconds=20)
     session.advance()
     network.clock.sleep(20)
 
@@ -547,10 +527,10 @@ def test_a_session_is_not_requested_after_its_timeout(
 
 
 def test_a_session_that_was_never_created_needs_no_stop(
-    client: DeviceClient, network: FakeNetwork
+    harness: PoolHarness, network: FakeNetwork
 ) -> None:
     network.faults["create"] = [answer(429, after="20")]
-    session = session_of(client, network, WaitPolicy())
+    session = harness.new_session(NOT_SHARED)
     session.advance()
 
     session.stop()
