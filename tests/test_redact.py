@@ -55,10 +55,16 @@ def test_a_secret_that_contains_another_leaves_no_remainder() -> None:
         ("'opens...hij'", "'opens...hij'"),
         ("'opensesame-a…", "'***…"),
         ("wait ... for it", "wait ... for it"),
+        ("open sea, open sesa...", "open sea, ***..."),
+        ("opensesame-a open sesame op...", "opensesame-a ***..."),
+        ("'...as you like it'", "'...***'"),
+        ("open sesame ...", "***..."),
     ],
 )
 def test_a_shortened_secret_is_masked_at_both_ends(text: str, masked: str) -> None:
-    assert Redactor(["opensesame-abcdefghij"]).text(text) == masked
+    secrets = ["opensesame-abcdefghij", "open sesame open as you like it"]
+
+    assert Redactor(secrets).text(text) == masked
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 import re
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
@@ -203,10 +203,9 @@ class _Search:
         self._short: list[str] = []
         """Short secrets, longest first: words may contain them."""
         self._nested: tuple[re.Pattern[str], ...] = ()
-        self._by_start: dict[str, list[str]] = {}
-        self._by_end: dict[str, list[str]] = {}
-        """Reversed secrets by their first characters, which are the end of the secret."""
-        self._longest = 0
+        self._starts = _Starts()
+        self._reversed_starts = _Starts()
+        """Of reversed secrets, which start with the end of the secret."""
         for secret in secrets:
             self.add(secret)
 
@@ -220,12 +219,8 @@ class _Search:
         is_address = "://" in secret or secret.startswith("/")
         for text in spellings - self._spellings:
             self._spellings.add(text)
-            self._longest = max(self._longest, len(text))
-            reversed_text = text[::-1]
-            self._by_start.setdefault(text[:MIN_SECRET_LENGTH], []).append(text)
-            self._by_end.setdefault(reversed_text[:MIN_SECRET_LENGTH], []).append(
-                reversed_text
-            )
+            self._starts.add(text)
+            self._reversed_starts.add(text[::-1])
 
             if len(text) < _MIN_WORD:
                 insort(self._short, text, key=_shortness)
@@ -262,7 +257,7 @@ class _Search:
         for nested in self._nested:
             text = nested.sub(MASK, text)
 
-        if self._longest and _DOTS.search(text):
+        if self._spellings and _DOTS.search(text):
             text = self._without_rests(text)
 
         return text
@@ -302,25 +297,57 @@ class _Search:
         # Every second part is an ellipsis.
         for index in range(1, len(parts), 2):
             before, after = parts[index - 1], parts[index + 1]
-            parts[index - 1] = self._without_start(before, self._by_start)
-            # The end of a secret is the start of the reversed one.
-            parts[index + 1] = self._without_start(after[::-1], self._by_end)[::-1]
+            parts[index - 1] = self._starts.masked(before)
+            parts[index + 1] = self._reversed_starts.masked(after[::-1])[::-1]
 
         return "".join(parts)
 
-    def _without_start(
-        self, part: str, secrets_by_start: Mapping[str, Sequence[str]]
-    ) -> str:
-        """Mask the start of a secret at the end of a text."""
-        first = max(0, len(part) - self._longest)
-        last = len(part) - MIN_SECRET_LENGTH
-        for place in range(first, last + 1):
-            start = part[place : place + MIN_SECRET_LENGTH]
-            for secret in secrets_by_start.get(start, ()):
-                if secret.startswith(part[place:]):
-                    return part[:place] + MASK
 
-        return part
+class _Starts:
+    """Finds the start of a secret at the end of a text."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, list[str]] = {}
+        """Secrets without spaces, by their first characters: they can only begin in the last word of a text."""
+        self._phrases: dict[str, list[str]] = {}
+        """The few others, such as keys with their first line."""
+        self._longest = 0
+
+    def add(self, secret: str) -> None:
+        is_word = secret.split() == [secret]
+        by_start = self._words if is_word else self._phrases
+        by_start.setdefault(secret[:MIN_SECRET_LENGTH], []).append(secret)
+        self._longest = max(self._longest, len(secret))
+
+    def masked(self, text: str) -> str:
+        """Mask the longest start of a secret, if the text ends with one."""
+        end = text[-self._longest :]
+        lengths = [*self._lengths_of_phrases(end), self._length_of_word(end)]
+        longest = max(lengths)
+        return text[:-longest] + MASK if longest else text
+
+    def _lengths_of_phrases(self, text: str) -> Iterator[int]:
+        for start, secrets in self._phrases.items():
+            place = text.find(start)
+            while place >= 0:
+                rest = text[place:]
+                if any(secret.startswith(rest) for secret in secrets):
+                    yield len(rest)
+                    break
+                place = text.find(start, place + 1)
+
+    def _length_of_word(self, text: str) -> int:
+        if text[-1:].isspace():
+            return 0
+
+        *_, word = text.rsplit(maxsplit=1) or [""]
+        for place in range(len(word) - MIN_SECRET_LENGTH + 1):
+            rest = word[place:]
+            secrets = self._words.get(rest[:MIN_SECRET_LENGTH], ())
+            if any(secret.startswith(rest) for secret in secrets):
+                return len(rest)
+
+        return 0
 
 
 def _shortness(secret: str) -> int:
