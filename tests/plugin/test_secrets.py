@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from secrets import token_urlsafe
+from typing import Any
 from zipfile import ZipFile, is_zipfile
 
 import pytest
@@ -222,7 +223,6 @@ ALL_ON = (
         "-vv",
         "-ra",
         "--showlocals",
-        "--full-trace",
         "--durations=0",
         "--junitxml=report.xml",
         "-o",
@@ -248,16 +248,23 @@ ALL_ON = (
 )
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        # Workers don't trace calls of hooks.
+        ["--debug=debug.txt"],
+        ["-n1"],
+        # Takes long: pytest parses the source of each frame.
+        pytest.param(["--debug=debug.txt", "--full-trace"], marks=pytest.mark.nightly),
+    ],
+)
 def test_no_output_of_a_failing_run_contains_a_secret(
-    run: Run, planted: FaultyService, pytester: pytest.Pytester, distributed: list[str]
+    run: Run, planted: FaultyService, pytester: pytest.Pytester, options: list[str]
 ) -> None:
     echo = f"token {planted.token} {AGENT_DEVICE['agentDeviceRemoteSessionToken']}"
     planted.add_fault("stop", "reply", status=500, body=echo, times=3)
 
-    # Workers don't trace calls of hooks.
-    debug = [] if distributed else ["--debug=debug.txt"]
-    result = run(EVERYTHING, *ALL_ON, *debug, *distributed)
+    result = run(EVERYTHING, *ALL_ON, *options)
 
     outcomes = result.parseoutcomes()
     assert {
@@ -281,7 +288,7 @@ def test_no_output_of_a_failing_run_contains_a_secret(
         "ledger.txt",
         "device-report/device-run.json",
         "device-report/device-events.ndjson",
-        *([] if distributed else ["log.txt", "debug.txt"]),
+        *([] if "-n1" in options else ["log.txt", "debug.txt"]),
     )
     assert [name for name in files if not (pytester.path / name).stat().st_size] == []
     assert [*(pytester.path / "device-report").glob("run-*.zip")]
@@ -326,7 +333,7 @@ def test_marked(): pass
 
 
 def test_no_secret_of_a_session_that_a_test_created_itself_is_shown(run: Run) -> None:
-    result = run(OWN_SESSION)
+    result = run(OWN_SESSION, "--showlocals", "--full-trace")
 
     result.assert_outcomes(passed=1, failed=1)
 
@@ -394,7 +401,9 @@ def test_chained(device_session):
 """
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "distributed", [[], pytest.param(["-n1"], marks=pytest.mark.nightly)]
+)
 def test_the_report_of_a_driver_that_fails_to_start_contains_no_secret(
     pytester: pytest.Pytester, planted: FaultyService, distributed: list[str]
 ) -> None:
@@ -423,6 +432,8 @@ ENDINGS = {
     "request.session.shouldstop = text": "*! *text[*][*][*]* !*",
     "request.session.shouldfail = text": "*! *text[*][*][*]* !*",
 }
+LIKE_ANOTHER = ("raise KeyboardInterrupt(text)", "request.session.shouldstop = text")
+"""The first is masked like `pytest.exit`, the second like ``shouldfail``."""
 ENDING = """
 def breaks(request, hook, error):
     def fail(): raise error
@@ -435,7 +446,16 @@ def test_driven(device_session, request): ends(request, "text" + access + " ".jo
 """
 
 
-@pytest.mark.parametrize("how", ENDINGS)
+def endings(*, containing: str = "") -> list[Any]:
+    """Return the endings as parameters; at night also those that take the way of another one."""
+    return [
+        pytest.param(how, marks=pytest.mark.nightly if how in LIKE_ANOTHER else ())
+        for how in ENDINGS
+        if containing in how
+    ]
+
+
+@pytest.mark.parametrize("how", endings())
 def test_the_report_of_a_run_that_ends_early_contains_no_secret(
     run: Run, how: str
 ) -> None:
@@ -449,7 +469,7 @@ def test_the_report_of_a_run_that_ends_early_contains_no_secret(
 
 
 # Of the others a worker reports nothing.
-@pytest.mark.parametrize("how", [how for how in ENDINGS if "request" in how])
+@pytest.mark.parametrize("how", endings(containing="request"))
 def test_the_report_of_a_worker_that_ends_early_contains_no_secret(
     run: Run, planted: FaultyService, how: str
 ) -> None:
@@ -483,7 +503,9 @@ def test_the_report_of_a_worker_that_dies_contains_no_secret(run: Run) -> None:
     pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
     reason="pytest has no subtests",
 )
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
+)
 def test_reports_of_subtests_contain_no_secret(
     run: Run, distributed: list[str]
 ) -> None:
@@ -499,7 +521,9 @@ def test_driven(device_session, subtests):
     result.stdout.fnmatch_lines(["*part [*][*][*]*access=*[*][*][*]*"])
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
+)
 def test_the_report_of_a_module_that_cannot_be_collected_contains_no_secret(
     run: Run, distributed: list[str]
 ) -> None:
@@ -600,7 +624,9 @@ def test_sees_another_redirect():
 """
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
+)
 def test_no_output_contains_a_secret_of_a_sign_in_at_any_provider(
     pytester: pytest.Pytester,
     foreign_provider: str,
@@ -715,15 +741,19 @@ def lines_of(keys: Path) -> list[str]:
 
 # A run takes long, as it masks much text; workers mask their reports as a single process does.
 @pytest.mark.parametrize(
-    ("verbosity", "distributed"), [("--verbosity=0", []), ("-vv", ["-n1"])]
+    "options",
+    [
+        ["--verbosity=0"],
+        pytest.param(["-vv", "-n1", "--full-trace"], marks=pytest.mark.nightly),
+    ],
 )
 def test_no_output_contains_a_line_of_a_signing_key(
-    pytester: pytest.Pytester, keys: Path, verbosity: str, distributed: list[str]
+    pytester: pytest.Pytester, keys: Path, options: list[str]
 ) -> None:
     pytester.makepyfile(KEYS)
 
-    options = (*ALL_ON, "--setup-show", verbosity, "--basetemp=temp", *distributed)
-    result = pytester.runpytest_subprocess(*options)
+    always = (*ALL_ON, "--setup-show", "--basetemp=temp")
+    result = pytester.runpytest_subprocess(*always, *options)
 
     assert result.parseoutcomes()["failed"] == 16
     lines = lines_of(keys)
@@ -789,9 +819,8 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n2"]])
 def test_tests_that_are_named_by_a_secret_are_numbered(
-    pytester: pytest.Pytester, distributed: list[str], monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Short enough for --setup-show to show it whole.
     monkeypatch.setenv("DEVICE_TOKEN", first := token_urlsafe(16))
@@ -807,10 +836,10 @@ def test_tests_that_are_named_by_a_secret_are_numbered(
     )
 
     listed = pytester.runpytest_subprocess("--collect-only", "-q")
-    failed = pytester.runpytest_subprocess(*options, "--basetemp=temp", *distributed)
-    # As in CI, where each job has its own.
+    failed = pytester.runpytest_subprocess(*options, "--basetemp=temp")
+    # As in CI, where each job has its own. Workers have to agree on the names, and find them in the cache.
     monkeypatch.setenv("DEVICE_TOKEN", second := token_urlsafe(32))
-    again = pytester.runpytest_subprocess("--lf", "-rA", "--tb=line", *distributed)
+    again = pytester.runpytest_subprocess("--lf", "-rA", "--tb=line", "-n2")
     chosen = pytester.runpytest_subprocess(
         f"{path.name}::test_crossed[2-with ***2]", "--tb=line"
     )
@@ -894,7 +923,12 @@ def test_named(value): assert not value
 
 
 @pytest.mark.parametrize(
-    "distributed", [["-q"], ["-n2"], ["-n1", "--device-identity-scope=run"]]
+    "distributed",
+    [
+        ["-q"],
+        pytest.param(["-n2"], marks=pytest.mark.nightly),
+        ["-n1", "--device-identity-scope=run"],
+    ],
 )
 def test_no_output_contains_a_secret_that_people_chose(
     pytester: pytest.Pytester, distributed: list[str]
