@@ -250,12 +250,13 @@ def _line_of(minutes: Minutes) -> str:
         retried=minutes.retried,
         left_over=minutes.left_over,
     )
-    saved = _parts(shared=minutes.shared, warm=minutes.warm)
+    line = f"device minutes: {bound}{minutes.paid:.1f} paid, of these {minutes.wasted:.1f} wasted{wasted}"
 
-    return (
-        f"device minutes: {bound}{minutes.paid:.1f} paid, of these {minutes.wasted:.1f} wasted{wasted}; "
-        f"about {minutes.saved:.1f} saved{saved}; {minutes.waited:.1f} waited"
-    )
+    if minutes.saved >= _MIN_MINUTES:
+        saved = _parts(shared=minutes.shared, warm=minutes.warm)
+        line += f"; about {minutes.saved:.1f} saved{saved}"
+
+    return f"{line}; {minutes.waited:.1f} waited"
 
 
 def _shares(minutes: Minutes) -> Iterator[Line]:
