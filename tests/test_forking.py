@@ -40,6 +40,24 @@ def test_a_program_is_a_fork_with_the_streams_of_a_process() -> None:
     assert process.args == SERVICE
 
 
+def test_a_run_of_pytester_is_a_fork_and_so_are_its_workers(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        from pathlib import Path
+
+        def test_it():
+            print("RUN BY", Path("/proc/self/cmdline").read_text())
+        """
+    )
+
+    for options in ([], ["-n1"]):
+        result = pytester.runpytest_subprocess("-rP", *options)
+
+        result.stdout.fnmatch_lines([f"RUN BY *{forking.__file__}*"])
+
+
 @pytest.mark.parametrize(
     ("more", "begins"),
     [
