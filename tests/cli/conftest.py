@@ -3,18 +3,15 @@
 import json
 import subprocess
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.ledger import Entry
-from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService
 from tests.cli.running import call
-from tests.sessions.reaper_clients import entry_of, request_at
+from tests.sessions.state_directory import StateDirectory
 
 
 @pytest.fixture(autouse=True)
@@ -22,31 +19,11 @@ def _commands_are_forks(programs_are_forks: None) -> None:
     """Start the commands of these tests as forks; another ``code`` remains a fresh interpreter."""
 
 
-class Ledgers:
-    """A state directory with runs in it, and sessions at a service."""
-
-    def __init__(self, service: FaultyService, state_dir: Path) -> None:
-        self.service, self.state_dir = service, state_dir
-        self.live: list[OwnRun] = []
-
-    def entry(self, **values: Any) -> Entry:
-        """Return a running session with its entry."""
-        with DeviceClient(self.service.url, self.service.token) as client:
-            session = client.create(request_at(self.service))
-        return entry_of(str(session.id), self.service, url=session.url, **values)
-
-    def run(self, *entries: Entry, alive: bool = False) -> OwnRun:
-        run = OwnRun.join(self.state_dir, uuid4().hex, "main")
-        for entry in entries:
-            run.ledger.write(entry)
-        if alive:
-            self.live.append(run)
-        else:
-            run.leave()
-        return run
+class Ledgers(StateDirectory):
+    """A state directory, and what the commands say of it."""
 
     def listed(self) -> list[dict[str, Any]]:
-        found = call("sessions", "--json", "--state-dir", str(self.state_dir))
+        found = call("sessions", "--json", "--state-dir", str(self.path))
         sessions: list[dict[str, Any]] = json.loads(found.stdout)["sessions"]
         return sessions
 
@@ -56,12 +33,10 @@ class Ledgers:
             "DEVICE_TOKEN": self.service.token,
             **environ,
         }
-        return call("stop", "--state-dir", str(self.state_dir), *arguments, **given)
+        return call("stop", "--state-dir", str(self.path), *arguments, **given)
 
 
 @pytest.fixture
 def ledgers(service: FaultyService, tmp_path: Path) -> Generator[Ledgers]:
-    ledgers = Ledgers(service, tmp_path)
-    yield ledgers
-    for live in ledgers.live:
-        live.leave()
+    with closing(Ledgers(service, tmp_path)) as ledgers:
+        yield ledgers

@@ -26,7 +26,6 @@ from pytest_device.cli.doctor.packages import check_packages, check_python
 from pytest_device.cli.doctor.service import check_service
 from pytest_device.cli.doctor.slots import check_slots
 from pytest_device.service.programs.toolchain import Node
-from pytest_device.sessions.states import Phase
 from pytest_device.settings import Settings
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.conftest import Ledgers
@@ -567,10 +566,10 @@ def test_it_leaves_no_run_behind(unconfigured: Examined) -> None:
 def test_leftover_sessions_are_reported(doctor: Doctor, ledgers: Ledgers) -> None:
     ledgers.run(ledgers.entry(), ledgers.entry())
     ledgers.run(ledgers.entry(), alive=True)
-    for ended in (Phase.STOPPED, Phase.GONE):
+    for ended in ("stopped", "gone"):
         ledgers.run(ledgers.entry(state=ended))
 
-    (finding,) = doctor.found("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir))
+    (finding,) = doctor.found("sessions", DEVICE_STATE_DIR=str(ledgers.path))
 
     assert (finding["status"], finding["fix"]) == ("warn", "pytest-device stop")
     assert finding["text"].startswith("2 sessions")
@@ -580,7 +579,7 @@ def test_a_damaged_ledger_file_is_reported(doctor: Doctor, ledgers: Ledgers) -> 
     broken = ledgers.run(ledgers.entry()).directory / "broken.json"
     broken.write_text("{")
 
-    (finding,) = doctor.found("ledger", DEVICE_STATE_DIR=str(ledgers.state_dir))
+    (finding,) = doctor.found("ledger", DEVICE_STATE_DIR=str(ledgers.path))
 
     assert finding["status"] == "fail"
     assert str(broken) in finding["text"]

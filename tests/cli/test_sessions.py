@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.states import Phase
 from tests.cli.conftest import Ledgers
 from tests.cli.running import call, run
 from tests.sessions.reaper_clients import entry_of
@@ -19,11 +18,11 @@ ENVIRON = {"DEVICE_URL": "http://127.0.0.1:9", "DEVICE_TOKEN": "open-sesame"}
 
 
 def test_sessions_lists_the_ledger_as_text(ledgers: Ledgers) -> None:
-    kept, live = ledgers.entry(state=Phase.KEPT), ledgers.entry(name="my test")
+    kept, live = ledgers.entry(state="kept"), ledgers.entry(name="my test")
     ledgers.run(kept)
     ledgers.run(live, alive=True)
 
-    shown = call("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir), DEVICE_TOKEN="")
+    shown = call("sessions", DEVICE_STATE_DIR=str(ledgers.path), DEVICE_TOKEN="")
 
     assert shown.returncode == 0
     assert (
@@ -41,8 +40,8 @@ def test_sessions_lists_the_ledger_as_text(ledgers: Ledgers) -> None:
 
 
 def test_sessions_prints_a_name_that_the_stream_cannot_encode(ledgers: Ledgers) -> None:
-    ledgers.run(ledgers.entry(state=Phase.KEPT, name="smoke · gw0"))
-    options = ("--state-dir", str(ledgers.state_dir))
+    ledgers.run(ledgers.entry(state="kept", name="smoke · gw0"))
+    options = ("--state-dir", str(ledgers.path))
 
     shown = run("sessions", *options, PYTHONIOENCODING="ascii")
 
@@ -62,19 +61,26 @@ def time_zone(name: str) -> Generator[None]:
 
 def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
-    ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))
-    ledgers.run(left._replace(state=Phase.WARM, until=until))
+    session_id, service = str(uuid4()), ledgers.service
+    ledgers.run(entry_of(session_id, service, asked_at=asked_at))
+    ledgers.run(
+        entry_of(session_id, service, state="warm", asked_at=asked_at, until=until)
+    )
     ledgers.run(
         entry_of(
             "",
             ledgers.service,
-            state=Phase.CREATING,
+            state="asked",
             asked_at="2998-12-31T16:39:56+00:00",
         )
     )
     # A damaged file, with a time that the zone lacks.
-    ledgers.run(left._replace(state=Phase.KEPT, asked_at="9999-12-31T23:59:59+00:00"))
-    options = ("--state-dir", str(ledgers.state_dir))
+    ledgers.run(
+        entry_of(
+            session_id, service, state="kept", asked_at="9999-12-31T23:59:59+00:00"
+        )
+    )
+    options = ("--state-dir", str(ledgers.path))
 
     with time_zone("XST-9"):
         shown = call("sessions", *options).stdout
@@ -91,7 +97,7 @@ def test_no_command_uses_a_ledger_that_others_can_write_to(
     ledgers: Ledgers, tmp_path: Path
 ) -> None:
     ledgers.run(ledgers.entry())
-    ledgers.state_dir.chmod(0o770)
+    ledgers.path.chmod(0o770)
 
     for command in ("sessions", "stop", "doctor", "serve"):
         result = call(command, **ENVIRON, DEVICE_STATE_DIR=str(tmp_path))
@@ -114,9 +120,9 @@ def test_no_command_uses_a_ledger_that_others_can_write_to(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
 )
 def test_a_ledger_that_belongs_to_another_user_is_not_used(ledgers: Ledgers) -> None:
-    os.chown(ledgers.state_dir, 12345, 12345)
+    os.chown(ledgers.path, 12345, 12345)
 
-    result = call("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir))
+    result = call("sessions", DEVICE_STATE_DIR=str(ledgers.path))
 
     assert result.returncode == 2
     assert (
@@ -146,9 +152,9 @@ def test_sessions_lists_the_ledger_as_json(ledgers: Ledgers) -> None:
 
 
 def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
-    ledgers.run(entry_of("", ledgers.service, state=Phase.CREATING, name="lost one"))
+    ledgers.run(entry_of("", ledgers.service, state="asked", name="lost one"))
 
-    shown = call("sessions", "--state-dir", str(ledgers.state_dir)).stdout
+    shown = call("sessions", "--state-dir", str(ledgers.path)).stdout
 
     assert shown.startswith(
         "ID unknown  asked (run finished): android appium 'lost one'"
@@ -213,7 +219,7 @@ def test_sessions_does_not_ignore_a_damaged_file(
     broken = ledgers.run(ledgers.entry()).directory / "broken.json"
     broken.write_text("{")
 
-    shown = call("sessions", *options, "--state-dir", str(ledgers.state_dir))
+    shown = call("sessions", *options, "--state-dir", str(ledgers.path))
 
     assert shown.returncode == 1
     assert str(broken) in shown.stdout

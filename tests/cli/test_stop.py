@@ -5,8 +5,6 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.runs import account_of
-from pytest_device.sessions.states import Phase
 from tests.cli.conftest import Ledgers
 from tests.cli.running import WITHOUT_EXTRA_MODULES, call, run
 from tests.fakes.http_server import scripted_server
@@ -18,7 +16,7 @@ def test_stop_stops_leftover_and_kept_sessions_but_not_those_of_live_runs(
 ) -> None:
     left, kept, owned = (
         ledgers.entry(),
-        ledgers.entry(state=Phase.KEPT),
+        ledgers.entry(state="kept"),
         ledgers.entry(),
     )
     ledgers.run(left, kept)
@@ -39,7 +37,7 @@ def test_stop_reports_that_it_knows_this_machine_only(ledgers: Ledgers) -> None:
 
     assert result.returncode == 0
     assert result.stdout.splitlines() == [
-        f"nothing to stop in {ledgers.state_dir}",
+        f"nothing to stop in {ledgers.path}",
         "sessions created by other machines are not listed: the service has no list call",
     ]
 
@@ -62,7 +60,7 @@ def test_stop_stops_exactly_the_given_sessions(ledgers: Ledgers) -> None:
     owned, other, kept = (
         ledgers.entry(),
         ledgers.entry(),
-        ledgers.entry(state=Phase.KEPT),
+        ledgers.entry(state="kept"),
     )
     ledgers.run(owned, other, alive=True)
     ledgers.run(kept)
@@ -88,16 +86,14 @@ def test_stop_stops_a_session_from_another_machine(ledgers: Ledgers) -> None:
 def test_stop_needs_no_ledger_for_a_given_session(ledgers: Ledgers) -> None:
     entry = ledgers.entry()
 
-    result = ledgers.stop(
-        "--state-dir", str(ledgers.state_dir / "gone"), entry.session_id
-    )
+    result = ledgers.stop("--state-dir", str(ledgers.path / "gone"), entry.session_id)
 
     assert (result.returncode, result.stderr) == (0, "")
     assert ledgers.service.statuses() == ["stopped"]
 
 
 def test_stop_reports_that_nothing_has_run_yet(ledgers: Ledgers) -> None:
-    environ = {"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": str(ledgers.state_dir)}
+    environ = {"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": str(ledgers.path)}
 
     result = call(
         "stop",
@@ -108,7 +104,7 @@ def test_stop_reports_that_nothing_has_run_yet(ledgers: Ledgers) -> None:
 
     assert result.returncode == 0
     assert result.stdout.startswith(
-        f"nothing to stop: {ledgers.state_dir / 'pytest-device'} does not exist\n"
+        f"nothing to stop: {ledgers.path / 'pytest-device'} does not exist\n"
     )
 
 
@@ -142,11 +138,7 @@ def test_stop_never_sends_the_token_to_another_service(ledgers: Ledgers) -> None
 def test_stop_stops_a_session_that_a_former_token_of_the_account_created(
     ledgers: Ledgers,
 ) -> None:
-    ledgers.run(
-        entry := ledgers.entry(
-            account=account_of(ledgers.state_dir, ledgers.service.token)
-        )
-    )
+    ledgers.run(entry := ledgers.entry(account=ledgers.account(ledgers.service.token)))
     ledgers.service.add_token("rotated")
 
     result = ledgers.stop(DEVICE_TOKEN="rotated")
@@ -160,11 +152,7 @@ def test_stop_stops_a_session_that_a_former_token_of_the_account_created(
 def test_stop_names_a_session_that_another_accounts_token_created(
     ledgers: Ledgers, *, names_it: bool
 ) -> None:
-    ledgers.run(
-        entry := ledgers.entry(
-            account=account_of(ledgers.state_dir, ledgers.service.token)
-        )
-    )
+    ledgers.run(entry := ledgers.entry(account=ledgers.account(ledgers.service.token)))
     ledgers.service.add_token("theirs", is_foreign=True)
 
     result = ledgers.stop(
@@ -182,11 +170,7 @@ def test_stop_names_a_session_that_another_accounts_token_created(
 
 
 def test_stop_reports_another_accounts_session_as_json(ledgers: Ledgers) -> None:
-    ledgers.run(
-        entry := ledgers.entry(
-            account=account_of(ledgers.state_dir, ledgers.service.token)
-        )
-    )
+    ledgers.run(entry := ledgers.entry(account=ledgers.account(ledgers.service.token)))
     ledgers.service.add_token("theirs", is_foreign=True)
 
     report = json.loads(ledgers.stop("--json", DEVICE_TOKEN="theirs").stdout)
@@ -232,7 +216,7 @@ def test_stop_gives_up_after_the_given_time(ledgers: Ledgers) -> None:
 
 def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) -> None:
     lost = entry_of(
-        "", ledgers.service, state=Phase.CREATING, asked_at="2999-01-01T00:00:00+00:00"
+        "", ledgers.service, state="asked", asked_at="2999-01-01T00:00:00+00:00"
     )
     ledgers.run(
         lost, lost._replace(intent=uuid4().hex, asked_at="2001-01-01T00:00:00+00:00")
@@ -248,8 +232,8 @@ def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) ->
 def test_stop_counts_already_stopped_sessions_except_those_of_live_runs(
     ledgers: Ledgers,
 ) -> None:
-    ledgers.run(ledgers.entry(state=Phase.STOPPED))
-    ledgers.run(ledgers.entry(state=Phase.STOPPED), alive=True)
+    ledgers.run(ledgers.entry(state="stopped"))
+    ledgers.run(ledgers.entry(state="stopped"), alive=True)
 
     result = ledgers.stop("--all")
 
@@ -302,7 +286,7 @@ def test_stop_reports_the_whole_ledger_as_json(ledgers: Ledgers) -> None:
         entry_of(
             "",
             ledgers.service,
-            state=Phase.CREATING,
+            state="asked",
             asked_at="2999-01-01T00:00:00+00:00",
         ),
     )
@@ -310,7 +294,7 @@ def test_stop_reports_the_whole_ledger_as_json(ledgers: Ledgers) -> None:
         service="https://devices.example"
     )
     broken = (
-        ledgers.run(left, lost, elsewhere, ledgers.entry(state=Phase.STOPPED)).directory
+        ledgers.run(left, lost, elsewhere, ledgers.entry(state="stopped")).directory
         / "broken.json"
     )
     broken.write_text("{")
@@ -376,7 +360,7 @@ def test_sessions_are_listed_and_stopped_without_the_local_extra(
     # Both in one interpreter, which takes longer to start than the commands.
     result = run(
         "--state-dir",
-        str(ledgers.state_dir),
+        str(ledgers.path),
         code=f"{WITHOUT_EXTRA_MODULES}; from pytest_device.cli import main; "
         "sys.exit(max(main([name, *sys.argv[1:]]) for name in ('sessions', 'stop')))",
         DEVICE_URL=url,

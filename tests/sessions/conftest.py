@@ -1,8 +1,10 @@
 """A client over the local service's application, in this process, on one clock."""
 
+import os
 import signal
 from collections.abc import Generator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,13 @@ def client(network: FakeNetwork) -> DeviceClient:
 @pytest.fixture
 def reporter() -> RecordingReporter:
     return RecordingReporter()
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Something in the search path by which the reapers of this test are known."""
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
+    return str(tmp_path)
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,10 @@ from typing import Any, cast
 from uuid import uuid4
 
 import psutil
+import pytest
 
 from pytest_device import DeviceClient, SessionRequest
-from pytest_device.sessions.ledger import Entry
+from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
@@ -24,8 +25,9 @@ from pytest_device.testing import FaultyService
 from tests.fakes.reporter import RecordingReporter
 
 RUN = "a-run"
-DETACHED = ReaperConfig()
-IN_THE_RUN = ReaperConfig(detached=False)
+either_way = pytest.mark.parametrize(
+    "is_detached", [True, False], ids=["with a reaper", "without"]
+)
 
 _CHILD = """
 import json, os, sys
@@ -55,37 +57,55 @@ class Served:
 def reaper_client_at(
     service: Served | FaultyService,
     state_dir: Path,
-    config: ReaperConfig = DETACHED,
+    *,
+    run: OwnRun | None = None,
+    has_ledger: bool = True,
+    is_detached: bool = True,
     reporter: Reporter | None = None,
+    **settings: Any,
 ) -> ReaperClient:
-    """Return one with a ledger."""
-    client, run = (
-        DeviceClient(service.url, service.token),
-        OwnRun.join(state_dir, RUN, "main"),
-    )
+    """Return a client whose sessions a reaper supervises, or this process itself.
+
+    ``settings`` are those of ``ReaperConfig``. Without a run, it belongs to one of its own.
+    """
+    run = run or OwnRun.join(state_dir, RUN, "main")
     return ReaperClient(
-        client,
+        DeviceClient(service.url, service.token),
         Endpoint(service.url, service.token),
         vendor="vendor",
-        run=run,
-        config=config,
+        run=run if has_ledger else None,
+        config=ReaperConfig(detached=is_detached, **settings),
         reporter=reporter or RecordingReporter(),
     )
 
 
 @contextmanager
 def reaper_client(
-    service: FaultyService,
-    state_dir: Path,
-    config: ReaperConfig = DETACHED,
-    reporter: Reporter | None = None,
+    service: FaultyService, state_dir: Path, **more: Any
 ) -> Generator[ReaperClient]:
-    """Provide one that is closed at the end in any case."""
-    client = reaper_client_at(service, state_dir, config, reporter)
+    """Provide a client as ``reaper_client_at`` returns it, and close it at the end in any case."""
+    client = reaper_client_at(service, state_dir, **more)
     try:
         yield client
     finally:
         client.close(10)
+
+
+def entries(state_dir: Path) -> list[Entry]:
+    """Return what the ledger of the clients' run holds."""
+    return Ledger(str(state_dir / "runs" / RUN)).read()[0]
+
+
+def write_entry(state_dir: Path, entry: Entry) -> None:
+    """Write to that ledger, as a run that has ended since."""
+    directory = state_dir / "runs" / RUN
+    directory.mkdir(parents=True)
+    Ledger(str(directory)).write(entry)
+
+
+def states(state_dir: Path) -> list[str]:
+    """Return the states of the sessions in that ledger."""
+    return [entry.state for entry in entries(state_dir)]
 
 
 def request_at(service: Served | FaultyService, name: str = "a test") -> SessionRequest:
@@ -98,7 +118,9 @@ def request_at(service: Served | FaultyService, name: str = "a test") -> Session
     )
 
 
-def entry_of(session_id: str, at: Served | FaultyService, **values: Any) -> Entry:
+def entry_of(
+    session_id: str, at: Served | FaultyService, *, state: str = "live", **values: Any
+) -> Entry:
     """Return what a ledger holds of a session."""
     entry = Entry(
         uuid4().hex,
@@ -108,8 +130,10 @@ def entry_of(session_id: str, at: Served | FaultyService, **values: Any) -> Entr
         "a test",
         "2026-01-01T00:00:00+00:00",
         15,
+        session_id,
+        state=Phase(state),
     )
-    return entry._replace(**{"session_id": session_id, "state": Phase.LIVE, **values})
+    return entry._replace(**values)
 
 
 @contextmanager

@@ -7,7 +7,9 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -164,6 +166,30 @@ def test_a_claimed_entry_never_replaces_another_one(tmp_path: Path) -> None:
 
     assert ours.read() == ([other], {})
     assert theirs.keeps_warm(ENTRY.intent)
+
+
+def test_only_one_of_many_claims_on_an_entry_succeeds(tmp_path: Path) -> None:
+    directories = [tmp_path / str(number) for number in range(9)]
+    for directory in directories:
+        directory.mkdir()
+    warm, *others = (Ledger(str(directory)) for directory in directories)
+    warm.keep_warm(ENTRY._replace(session_id=str(uuid4())))
+    start, had = threading.Barrier(8), list[bool]()
+
+    def claim(other: Ledger) -> None:
+        start.wait()
+        had.append(warm.claim(ENTRY.intent, other))
+
+    threads = [threading.Thread(target=claim, args=(other,)) for other in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert sorted(had) == [False] * 7 + [True]
+    assert [
+        entry.state for ledger in [warm, *others] for entry in ledger.read()[0]
+    ] == [Phase.LIVE]
 
 
 def test_only_its_user_can_read_an_entry(ledger: Ledger, tmp_path: Path) -> None:

@@ -9,17 +9,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_device.sessions.ledger import Ledger
-from pytest_device.sessions.reaper_client import ReaperConfig
-from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import (
-    RUN,
     created_ids,
+    entries,
     owning_elsewhere,
     reaper_client,
     reapers,
     request_at,
+    states,
 )
 from tests.waiting import eventually
 
@@ -29,13 +27,6 @@ pytestmark = [
 ]
 
 BAR_KB = 15 * 1024
-
-
-@pytest.fixture
-def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Something in the search path by which the reapers of this test are known."""
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
-    return str(tmp_path)
 
 
 def the_reaper(mark: str) -> psutil.Process:
@@ -62,11 +53,8 @@ def test_the_sessions_of_a_killed_process_group_are_stopped(
         kill_group(process)
 
         assert eventually(lambda: service.statuses() == ["stopped"] * 3)
-    ledger = Ledger(str(tmp_path / "runs" / RUN))
-    assert eventually(
-        lambda: {entry.state for entry in ledger.read()[0]} == {Phase.STOPPED}
-    )
-    assert {entry.session_id for entry in ledger.read()[0]} == set(created)
+    assert eventually(lambda: set(states(tmp_path)) == {"stopped"})
+    assert {entry.session_id for entry in entries(tmp_path)} == set(created)
 
 
 def test_a_session_whose_owner_was_killed_during_the_create_call_is_stopped(
@@ -118,9 +106,7 @@ def test_the_end_of_a_followed_process_counts_as_the_end_of_the_owner(
     with subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE
     ) as controller:
-        with reaper_client(
-            service, tmp_path, ReaperConfig(follow=(controller.pid,))
-        ) as client:
+        with reaper_client(service, tmp_path, follow=(controller.pid,)) as client:
             client.create(request_at(service))
 
             controller.kill()

@@ -12,19 +12,16 @@ import pytest
 
 from pytest_device import NoCapacityError, StatusError, StopDelayedError
 from pytest_device.events import CreateUnknown, Event
-from pytest_device.sessions.ledger import Entry, Ledger
-from pytest_device.sessions.reaper_client import ReaperConfig
-from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.fakes.http_server import scripted_server, unavailable
 from tests.sessions.reaper_clients import (
-    DETACHED,
-    IN_THE_RUN,
-    RUN,
     Served,
+    either_way,
+    entries,
     reaper_client,
     reaper_client_at,
     request_at,
+    states,
 )
 from tests.waiting import Checkpoint, eventually
 
@@ -38,17 +35,13 @@ IN_30: Mapping[str, Any] = {
 }
 
 
-def entries(state_dir: Path) -> list[Entry]:
-    return Ledger(str(state_dir / "runs" / RUN)).read()[0]
-
-
-@pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN])
+@either_way
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_refusal_has_its_retry_time_and_leaves_nothing(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
+    service: FaultyService, tmp_path: Path, status: int, *, is_detached: bool
 ) -> None:
     service.add_fault("create", "reply", status=status, **IN_30)
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         with pytest.raises(NoCapacityError, match="full") as caught:
             client.create(request_at(service))
 
@@ -84,14 +77,14 @@ def test_a_503_from_a_gateway_stays_in_the_ledger_as_lost(
             client.create(request_at(service))
 
         assert client.leaves_unknown(caught.value)
-        assert [entry.state for entry in entries(tmp_path)] == [Phase.LOST]
+        assert states(tmp_path) == ["lost"]
 
 
 def test_a_stop_is_not_retried_before_the_requested_time(
     service: FaultyService, tmp_path: Path
 ) -> None:
     service.add_fault("stop", "reply", status=503, headers={"Retry-After": "2"})
-    with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1.2)) as client:
+    with reaper_client(service, tmp_path, stop_seconds=1.2) as client:
         session = client.create(request_at(service))
 
         with pytest.raises(StopDelayedError, match="503"):

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,23 +25,20 @@ from pytest_device import (
     UnexpectedReplyError,
 )
 from pytest_device.events import Gone, StopFailed, Stopped, detail_of, session_id_of
-from pytest_device.sessions.ledger import Entry, Ledger, time_of
-from pytest_device.sessions.reaper_client import ReaperConfig
-from pytest_device.sessions.reporter import Net
-from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.fakes.clock import FakeClock
 from tests.fakes.reporter import RecordingReporter
 from tests.sessions.pool_harness import PoolHarness, requirement
 from tests.sessions.reaper_clients import (
-    DETACHED,
-    IN_THE_RUN,
     RUN,
+    either_way,
+    entries,
     entry_of,
     reaper_client,
     reaper_client_at,
     reapers,
     request_at,
+    states,
 )
 from tests.sessions.references import ref_of
 from tests.waiting import eventually
@@ -51,20 +48,6 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does"),
 ]
 NOT_FOUND = '{"errors": [{"code": "NOT_FOUND"}]}'
-either_way = pytest.mark.parametrize(
-    "config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"]
-)
-
-
-def entries(state_dir: Path) -> list[Entry]:
-    return Ledger(str(state_dir / "runs" / RUN)).read()[0]
-
-
-@pytest.fixture
-def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Something in the search path by which the reapers of this test are known."""
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
-    return str(tmp_path)
 
 
 def next_reaper(mark: str, former: int = 0) -> int:
@@ -98,14 +81,14 @@ def has_replaced_reaper() -> bool:
 
 @either_way
 def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         session = client.create(request_at(service, "my test"))
         (entry,) = entries(tmp_path)
         assert (entry.session_id, entry.state, entry.name) == (
             str(session.id),
-            Phase.LIVE,
+            "live",
             "my test",
         )
         assert (entry.service, entry.url, entry.minutes) == (
@@ -129,15 +112,15 @@ def test_a_session_is_in_the_ledger_before_its_create_call(
         creating = threading.Thread(target=client.create, args=(request_at(service),))
         creating.start()
         assert eventually(lambda: ("create", None) in service.requests())
-        assert [entry.state for entry in entries(tmp_path)] == [Phase.CREATING]
+        assert states(tmp_path) == ["asked"]
         creating.join(30)
 
 
 @either_way
 def test_closing_stops_the_remaining_sessions(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         session = client.create(request_at(service))
 
         events = client.close(10)
@@ -167,7 +150,7 @@ def test_fifty_sessions_are_stopped_concurrently(
 
 @either_way
 def test_an_interrupted_create_leaves_nothing_running(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
     service.add_fault("create", "delay", seconds=0.5)
 
@@ -176,7 +159,7 @@ def test_an_interrupted_create_leaves_nothing_running(
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt) as interrupted:
             client.create(request_at(service))
@@ -189,23 +172,23 @@ def test_an_interrupted_create_leaves_nothing_running(
 
 @either_way
 def test_a_lost_create_response_stays_in_the_ledger_and_is_reported(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
     service.add_fault("create", "lose-answer")
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         with pytest.raises(TransportError) as lost:
             client.create(request_at(service))
 
         assert lost.value.sent
         assert client.leaves_unknown(lost.value)
-        assert [entry.state for entry in entries(tmp_path)] == [Phase.LOST]
+        assert states(tmp_path) == ["lost"]
 
 
 @either_way
 def test_a_404_from_a_gateway_does_not_prove_that_a_session_stopped(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         session = client.create(request_at(service))
         service.add_fault("stop", "reply", status=404, body="<html>no such page</html>")
 
@@ -235,10 +218,10 @@ def test_a_create_call_that_a_killed_reaper_never_received_is_not_reported_as_lo
 
 @either_way
 def test_a_create_that_was_never_sent_leaves_no_entry(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
     service.add_fault("create", "reply", status=403, body="{}")
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         with pytest.raises(ForbiddenError) as refused:
             client.create(request_at(service))
 
@@ -248,10 +231,10 @@ def test_a_create_that_was_never_sent_leaves_no_entry(
 
 @either_way
 def test_a_session_with_a_damaged_create_response_is_stopped(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
     service.add_fault("create", "change", fields={"status": 5})
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         with pytest.raises(UnexpectedReplyError) as broken:
             client.create(request_at(service))
 
@@ -263,7 +246,7 @@ def test_a_slow_stop_continues_during_the_next_test(
     service: FaultyService, tmp_path: Path
 ) -> None:
     service.add_fault("stop", "reply", status=503, body="{}", times=3)
-    with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1)) as client:
+    with reaper_client(service, tmp_path, stop_seconds=1) as client:
         session = client.create(request_at(service))
 
         with pytest.raises(StopDelayedError, match="503"):
@@ -276,10 +259,10 @@ def test_a_slow_stop_continues_during_the_next_test(
 @either_way
 @pytest.mark.parametrize("status", [401, 409])
 def test_a_refused_stop_delays_no_test_and_is_retried(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
+    service: FaultyService, tmp_path: Path, status: int, *, is_detached: bool
 ) -> None:
     service.add_fault("stop", "reply", status=status, body="{}")
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         session = client.create(request_at(service))
         began = time.monotonic()
 
@@ -295,10 +278,10 @@ def test_a_refused_stop_delays_no_test_and_is_retried(
 @either_way
 @pytest.mark.parametrize("status", [204, 404, 500])
 def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
+    service: FaultyService, tmp_path: Path, status: int, *, is_detached: bool
 ) -> None:
     service.add_fault("stop", "reply", status=status, carried_out=True, times=None)
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         session = client.create(request_at(service))
 
         assert client.stop(session.id).status == "stopped"
@@ -313,17 +296,18 @@ def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
 
 @either_way
 @pytest.mark.parametrize(
-    ("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, Phase.LIVE])]
+    ("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, "live"])]
 )
 def test_a_known_session_is_gone_after_a_minute_of_404(
     service: FaultyService,
     tmp_path: Path,
-    config: ReaperConfig,
     gone_seconds: float,
     expected: list[object],
+    *,
+    is_detached: bool,
 ) -> None:
     client = reaper_client_at(
-        service, tmp_path, replace(config, gone_seconds=gone_seconds)
+        service, tmp_path, is_detached=is_detached, gone_seconds=gone_seconds
     )
     client.get(client.create(request_at(service)).id)
     for operation in ("stop", "get"):
@@ -331,7 +315,7 @@ def test_a_known_session_is_gone_after_a_minute_of_404(
 
     (event,) = client.close(2)
 
-    assert [type(event), *(entry.state for entry in entries(tmp_path))] == expected
+    assert [type(event), *states(tmp_path)] == expected
 
 
 @either_way
@@ -339,9 +323,11 @@ def test_a_known_session_is_gone_after_a_minute_of_404(
     ("status", "body"), [(404, "<html>no such page</html>"), (404, "{}")]
 )
 def test_only_the_services_own_404_makes_a_session_gone(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int, body: str
+    service: FaultyService, tmp_path: Path, status: int, body: str, *, is_detached: bool
 ) -> None:
-    with reaper_client(service, tmp_path, replace(config, gone_seconds=0)) as client:
+    with reaper_client(
+        service, tmp_path, is_detached=is_detached, gone_seconds=0
+    ) as client:
         client.get(client.create(request_at(service)).id)
         service.add_fault("stop", "reply", status=status, body=body)
         service.add_fault("get", "reply", status=status, body=body)
@@ -352,12 +338,14 @@ def test_only_the_services_own_404_makes_a_session_gone(
 
 @either_way
 def test_a_session_that_no_poll_has_seen_is_never_gone(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
     service.add_fault(
         "create", "change", fields={"id": "9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c"}
     )
-    with reaper_client(service, tmp_path, replace(config, gone_seconds=0)) as client:
+    with reaper_client(
+        service, tmp_path, is_detached=is_detached, gone_seconds=0
+    ) as client:
         client.create(request_at(service))
 
         (event,) = client.close(5)
@@ -368,9 +356,9 @@ def test_a_session_that_no_poll_has_seen_is_never_gone(
 
 @either_way
 def test_a_stop_of_an_unknown_id_raises_the_services_error(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         with pytest.raises(NotFoundError):
             client.stop("9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 
@@ -381,7 +369,7 @@ def test_a_session_that_cannot_be_stopped_in_time_is_reported_with_its_possible_
     service: FaultyService, tmp_path: Path
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=2)
-    client = reaper_client_at(service, tmp_path, IN_THE_RUN)
+    client = reaper_client_at(service, tmp_path, is_detached=False)
     session = client.create(request_at(service))
 
     (event,) = client.close(0.2)
@@ -399,11 +387,11 @@ def test_a_session_that_cannot_be_stopped_in_time_is_reported_with_its_possible_
 
 @either_way
 def test_a_session_that_cannot_be_stopped_within_its_limit_is_given_up(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=None)
     with (
-        reaper_client(service, tmp_path, config) as client,
+        reaper_client(service, tmp_path, is_detached=is_detached) as client,
         DeviceClient(service.url, service.token) as other,
     ):
         session = other.create(request_at(service))
@@ -417,16 +405,16 @@ def test_a_session_that_cannot_be_stopped_within_its_limit_is_given_up(
 
 @either_way
 def test_a_kept_session_keeps_running_and_is_recorded_as_kept(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig
+    service: FaultyService, tmp_path: Path, *, is_detached: bool
 ) -> None:
-    with reaper_client(service, tmp_path, config) as client:
+    with reaper_client(service, tmp_path, is_detached=is_detached) as client:
         session = client.create(request_at(service))
 
         client.keep(session.id)
 
         assert client.close(5) == []
     assert [(entry.session_id, entry.state) for entry in entries(tmp_path)] == [
-        (str(session.id), Phase.KEPT)
+        (str(session.id), "kept")
     ]
     assert ("stop", 200) not in service.requests()
 
@@ -462,7 +450,7 @@ def test_a_reaper_killed_twice_is_not_replaced_again_and_that_is_reported(
         ((net, text),) = recorder.warnings
         assert [type(event) for event in client.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
-    assert net is Net.REAPER
+    assert net == "reaper"
     assert "they run until their limits" in text
     assert len(recorder.warnings) == 1
 
@@ -471,7 +459,7 @@ def test_without_a_required_reaper_no_session_is_created(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     with reaper_client(
-        service, tmp_path, ReaperConfig(requirement="--device-require-ledger")
+        service, tmp_path, requirement="--device-require-ledger"
     ) as client:
         client.create(request_at(service))
         kill_reaper(mark, kill_reaper(mark))
@@ -529,7 +517,7 @@ def test_a_create_call_that_is_not_sent_because_the_run_ends_is_not_retried(
 def test_no_process_is_started_if_the_reaper_is_disabled(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
-    with reaper_client(service, tmp_path, IN_THE_RUN) as client:
+    with reaper_client(service, tmp_path, is_detached=False) as client:
         session = client.create(request_at(service))
 
         assert reapers(mark) == []
@@ -565,7 +553,7 @@ def test_without_a_writable_ledger_a_session_is_created_after_a_warning(
         creating = threading.Thread(target=client.create, args=(request_at(service),))
         creating.start()
         assert eventually(lambda: ("create", None) in service.requests())
-        assert [net for net, _ in recorder.warnings] == [Net.LEDGER]
+        assert [net for net, _ in recorder.warnings] == ["ledger"]
         creating.join(30)
 
     assert service.statuses() == ["stopped"]
@@ -574,8 +562,9 @@ def test_without_a_writable_ledger_a_session_is_created_after_a_warning(
 def test_without_a_required_ledger_no_session_is_created(
     service: FaultyService, tmp_path: Path
 ) -> None:
-    config = ReaperConfig(requirement="--device-require-ledger")
-    with reaper_client(service, tmp_path / "state", config) as client:
+    with reaper_client(
+        service, tmp_path / "state", requirement="--device-require-ledger"
+    ) as client:
         shutil.rmtree(tmp_path / "state")
         (tmp_path / "state").touch()
 
@@ -638,5 +627,5 @@ def test_entries_are_distinct_and_dated_in_a_suite_that_freezes_time_and_randomn
         session["id"] for session in service.sessions()
     }
     assert len(found) == 4
-    assert all(time_of(entry.asked_at).year > 2001 for entry in found)
+    assert all(datetime.fromisoformat(entry.asked_at).year > 2001 for entry in found)
     assert eventually(lambda: service.statuses() == ["stopped"] * 4)

@@ -1,6 +1,7 @@
 """A session's ID is sent back as the service spelled it, since services may be case-sensitive."""
 
 import os
+import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -10,30 +11,23 @@ from uuid import UUID
 import pytest
 
 from pytest_device import DeviceClient, lease
-from pytest_device.sessions.inventory import Choice, stop_known
-from pytest_device.sessions.ledger import Ledger
-from pytest_device.sessions.reaper.messages import Endpoint
-from pytest_device.sessions.reaper_client import ReaperConfig
-from pytest_device.sessions.session_id import SessionId
+from tests.cli.running import call
 from tests.contract.document import example_session
 from tests.fakes.http_server import Answer, ScriptedServer, running, says
 from tests.sessions.reaper_clients import (
-    DETACHED,
-    IN_THE_RUN,
-    RUN,
     Served,
+    either_way,
+    entries,
     entry_of,
     reaper_client_at,
     request_at,
+    write_entry,
 )
 
 ID = UUID("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 TOKEN = "open-sesame-open"
 spellings = pytest.mark.parametrize(
     "text", [str(ID).upper(), ID.hex.upper(), f"{{{ID}}}", ID.urn]
-)
-either_way = pytest.mark.parametrize(
-    "config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"]
 )
 
 
@@ -107,12 +101,12 @@ def test_an_id_keeps_its_spelling_from_creation(exact: SingleSessionService) -> 
 @either_way
 @spellings
 def test_reaper_and_ledger_keep_the_spelling_of_an_id(
-    exact: SingleSessionService, tmp_path: Path, config: ReaperConfig
+    exact: SingleSessionService, tmp_path: Path, *, is_detached: bool
 ) -> None:
-    client = reaper_client_at(exact.served, tmp_path, config)
+    client = reaper_client_at(exact.served, tmp_path, is_detached=is_detached)
     try:
         created = client.create(request_at(exact.served))
-        (entry,) = Ledger(str(tmp_path / "runs" / RUN)).read()[0]
+        (entry,) = entries(tmp_path)
         stopped = client.stop(ID)  # in the usual spelling
     finally:
         client.close(10)
@@ -129,16 +123,11 @@ def test_reaper_and_ledger_keep_the_spelling_of_an_id(
 def test_a_session_in_the_ledger_is_stopped_by_its_id_in_any_spelling(
     exact: SingleSessionService, tmp_path: Path
 ) -> None:
-    ledger = tmp_path / "runs" / RUN
-    ledger.mkdir(parents=True)
-    at = exact.served
-    Ledger(str(ledger)).write(entry_of(exact.text, at))
+    write_entry(tmp_path, entry_of(exact.text, exact.served))
 
-    outcome = stop_known(
-        tmp_path, Endpoint(at.url, at.token), Choice(frozenset({SessionId(str(ID))})), 5
-    )
+    stopped = stop(exact, tmp_path, str(ID))
 
-    assert not list(outcome.problems())
+    assert stopped.returncode == 0, stopped.stderr
     assert exact.status == "stopped"
 
 
@@ -146,14 +135,21 @@ def test_a_session_in_the_ledger_is_stopped_by_its_id_in_any_spelling(
 def test_a_session_that_is_in_no_ledger_is_stopped_by_its_id_as_typed(
     exact: SingleSessionService, tmp_path: Path
 ) -> None:
-    at = exact.served
+    stopped = stop(exact, tmp_path, exact.text)
 
-    outcome = stop_known(
-        tmp_path,
-        Endpoint(at.url, at.token),
-        Choice(frozenset({SessionId(exact.text)})),
-        5,
-    )
-
-    assert not list(outcome.problems())
+    assert stopped.returncode == 0, stopped.stderr
     assert exact.status == "stopped"
+
+
+def stop(
+    exact: SingleSessionService, state_dir: Path, session_id: str
+) -> subprocess.CompletedProcess[str]:
+    """Stop a session by the command."""
+    return call(
+        "stop",
+        session_id,
+        "--state-dir",
+        str(state_dir),
+        DEVICE_URL=exact.served.url,
+        DEVICE_TOKEN=TOKEN,
+    )

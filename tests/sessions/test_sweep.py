@@ -4,14 +4,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Generator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from pytest_device import DeviceClient
 from pytest_device.events import (
     CreateUnknown,
     Kept,
@@ -20,137 +19,95 @@ from pytest_device.events import (
     detail_of,
     session_id_of,
 )
-from pytest_device.sessions.ledger import Entry
-from pytest_device.sessions.reaper.messages import Endpoint
-from pytest_device.sessions.runs import OwnRun, account_of, past_runs
-from pytest_device.sessions.states import Phase
-from pytest_device.sessions.sweep import SweepResult, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
-from tests.sessions.reaper_clients import entry_of, request_at
+from tests.sessions.reaper_clients import entry_of
+from tests.sessions.state_directory import StateDirectory
 
 RECENTLY = "2999-01-01T00:00:00+00:00"
 
 
-class PastRuns:
-    """Runs with leftover sessions, in a state directory and at a service."""
-
-    def __init__(
-        self, service: FaultyService, client: DeviceClient, state_dir: Path
-    ) -> None:
-        self.faults, self.state_dir = service, state_dir
-        self.service = Endpoint(service.url, service.token)
-        self._client = client
-
-    def entry(self, **values: Any) -> Entry:
-        """Return a running session with its entry."""
-        session = self._client.create(request_at(self.faults))
-        return entry_of(str(session.id), self.faults, **values)
-
-    def left(self, *entries: Entry) -> OwnRun:
-        """Write entries into a run that then ends."""
-        run = self.live(*entries)
-        run.leave()
-        return run
-
-    def live(self, *entries: Entry) -> OwnRun:
-        """Write entries into a live run."""
-        run = OwnRun.join(self.state_dir, uuid4().hex, "main")
-        for entry in entries:
-            run.ledger.write(entry)
-        return run
-
-    def sweep(self) -> SweepResult:
-        return sweep(self.state_dir, self.service, exclude="", timeout_seconds=5)
-
-    def account(self, token: str) -> str:
-        """Return what entries hold of a token."""
-        return account_of(self.state_dir, token)
-
-    def entries(self) -> list[Entry]:
-        return [
-            entry for run in past_runs(self.state_dir) for entry in run.ledger.read()[0]
-        ]
-
-
 @pytest.fixture
-def past(service: FaultyService, tmp_path: Path) -> Generator[PastRuns]:
-    with DeviceClient(service.url, service.token) as client:
-        yield PastRuns(service, client, tmp_path)
+def past(service: FaultyService, tmp_path: Path) -> Generator[StateDirectory]:
+    with closing(StateDirectory(service, tmp_path)) as past:
+        yield past
 
 
-def test_leftover_sessions_are_stopped_reported_and_removed(past: PastRuns) -> None:
+def test_leftover_sessions_are_stopped_reported_and_removed(
+    past: StateDirectory,
+) -> None:
     first, second = past.entry(), past.entry()
-    past.left(first)
-    past.left(second)
+    past.run(first)
+    past.run(second)
 
     swept = past.sweep()
 
-    assert past.faults.statuses() == ["stopped"] * 2
+    assert past.service.statuses() == ["stopped"] * 2
     (note,) = swept.notes()
     assert note.startswith("stopped 2 sessions left by earlier runs: ")
     assert first.session_id in note
-    assert past_runs(past.state_dir) == []
+    assert past.runs() == []
 
 
-def test_the_sweep_leaves_live_runs_alone(past: PastRuns) -> None:
+def test_the_sweep_leaves_live_runs_alone(past: StateDirectory) -> None:
     entry = past.entry()
-    run = past.live(entry)
+    past.run(entry, alive=True)
 
     swept = past.sweep()
 
     assert list(swept.notes()) == []
-    assert ("stop", 200) not in past.faults.requests()
-    assert past.entries() == [entry]
-    run.leave()
-
-
-def test_the_sweeping_run_is_not_mistaken_for_an_earlier_one(past: PastRuns) -> None:
-    run = past.left(entry := past.entry())
-
-    sweep(past.state_dir, past.service, exclude=run.name, timeout_seconds=5)
-
+    assert ("stop", 200) not in past.service.requests()
     assert past.entries() == [entry]
 
 
-def test_without_leftover_sessions_nothing_is_reported(past: PastRuns) -> None:
+def test_the_sweeping_run_is_not_mistaken_for_an_earlier_one(
+    past: StateDirectory,
+) -> None:
+    run = past.run(entry := past.entry())
+
+    past.sweep(exclude=run.name)
+
+    assert past.entries() == [entry]
+
+
+def test_without_leftover_sessions_nothing_is_reported(past: StateDirectory) -> None:
     assert list(past.sweep().notes()) == []
-    assert past.faults.requests() == []
+    assert past.service.requests() == []
 
 
-def test_a_kept_session_stays_running_and_in_the_ledger(past: PastRuns) -> None:
-    past.left(entry := past.entry(state=Phase.KEPT))
+def test_a_kept_session_stays_running_and_in_the_ledger(past: StateDirectory) -> None:
+    past.run(entry := past.entry(state="kept"))
 
     swept = past.sweep()
 
     assert swept.kept == [entry]
     assert past.entries() == [entry]
-    assert ("stop", 200) not in past.faults.requests()
+    assert ("stop", 200) not in past.service.requests()
 
 
-def test_an_ended_kept_session_is_removed(past: PastRuns) -> None:
-    past.left(entry := past.entry(state=Phase.KEPT))
-    past.faults.expire(entry.session_id)
+def test_an_ended_kept_session_is_removed(past: StateDirectory) -> None:
+    past.run(entry := past.entry(state="kept"))
+    past.service.expire(entry.session_id)
 
     assert past.sweep().kept == []
 
-    assert past_runs(past.state_dir) == []
+    assert past.runs() == []
 
 
 def test_a_kept_session_that_the_service_no_longer_knows_is_removed(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(past.entry(state=Phase.KEPT)._replace(session_id=str(uuid4())))
+    past.run(entry_of(str(uuid4()), past.service, state="kept"))
 
     assert past.sweep().kept == []
 
-    assert past_runs(past.state_dir) == []
+    assert past.runs() == []
 
 
 def test_a_kept_session_that_cannot_be_looked_up_counts_as_running(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(entry := past.entry(state=Phase.KEPT))
-    past.faults.add_fault("get", "reply", status=403, body="{}")
+    past.run(entry := past.entry(state="kept"))
+    past.service.add_fault("get", "reply", status=403, body="{}")
 
     assert past.sweep().kept == [entry]
 
@@ -158,9 +115,9 @@ def test_a_kept_session_that_cannot_be_looked_up_counts_as_running(
 
 
 def test_a_session_at_another_service_is_reported_and_left_alone(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(entry := past.entry(service="https://other.example", asked_at=RECENTLY))
+    past.run(entry := past.entry(service="https://other.example", asked_at=RECENTLY))
 
     (note,) = past.sweep().notes()
 
@@ -168,17 +125,15 @@ def test_a_session_at_another_service_is_reported_and_left_alone(
         "1 session of earlier runs at another service (https://other.example)" in note
     )
     assert past.entries() == [entry]
-    assert ("stop", 200) not in past.faults.requests()
+    assert ("stop", 200) not in past.service.requests()
 
 
 def test_a_create_call_without_a_response_is_reported_until_its_limit(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    answered = past.entry()._replace(
-        session_id="", state=Phase.CREATING, name="lost one"
-    )
-    past.left(answered._replace(asked_at="2999-01-01T00:00:00+00:00"))
-    past.left(answered._replace(asked_at="2001-01-01T00:00:00+00:00"))
+    lost = entry_of("", past.service, state="asked", name="lost one")
+    past.run(lost._replace(asked_at="2999-01-01T00:00:00+00:00"))
+    past.run(lost._replace(asked_at="2001-01-01T00:00:00+00:00"))
 
     (note,) = past.sweep().notes()
 
@@ -187,9 +142,9 @@ def test_a_create_call_without_a_response_is_reported_until_its_limit(
 
 
 def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(past.entry(state=Phase.STOPPED), past.entry(state=Phase.GONE))
+    past.run(past.entry(state="stopped"), past.entry(state="gone"))
 
     assert list(past.sweep().notes()) == [
         "already stopped: 1 session of interrupted runs",
@@ -200,10 +155,10 @@ def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(
 
 
 def test_a_session_that_cannot_be_stopped_is_reported_and_stays_in_the_ledger(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(entry := past.entry(url="https://devices.example/1", asked_at=RECENTLY))
-    past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
+    past.run(entry := past.entry(url="https://devices.example/1", asked_at=RECENTLY))
+    past.service.add_fault("stop", "reply", status=403, body="{}", times=None)
 
     (note,) = past.sweep().notes()
 
@@ -216,24 +171,24 @@ def test_a_session_that_cannot_be_stopped_is_reported_and_stays_in_the_ledger(
 
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_a_session_that_must_have_ended_long_ago_is_no_longer_reported(
-    past: PastRuns, *, elsewhere: bool
+    past: StateDirectory, *, elsewhere: bool
 ) -> None:
-    past.left(
+    past.run(
         past.entry(service="https://other.example" if elsewhere else past.service.url)
     )
-    past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
+    past.service.add_fault("stop", "reply", status=403, body="{}", times=None)
 
     past.sweep()
 
     assert past.entries() == []
 
 
-def test_an_unreadable_run_does_not_prevent_sweeping_others(past: PastRuns) -> None:
-    past.left(past.entry())
-    bad = past.live()
-    bad.leave()
-    (past.state_dir / "runs" / "bad").mkdir()
-    (past.state_dir / "runs" / "bad" / "main.lock").mkdir()
+def test_an_unreadable_run_does_not_prevent_sweeping_others(
+    past: StateDirectory,
+) -> None:
+    past.run(past.entry())
+    (past.path / "runs" / "bad").mkdir()
+    (past.path / "runs" / "bad" / "main.lock").mkdir()
 
     notes = list(past.sweep().notes())
 
@@ -241,18 +196,20 @@ def test_an_unreadable_run_does_not_prevent_sweeping_others(past: PastRuns) -> N
     assert any("runs/bad" in note for note in notes)
 
 
-def test_a_session_that_the_service_no_longer_knows_is_removed(past: PastRuns) -> None:
-    past.left(past.entry()._replace(session_id=str(uuid4())))
+def test_a_session_that_the_service_no_longer_knows_is_removed(
+    past: StateDirectory,
+) -> None:
+    past.run(entry_of(str(uuid4()), past.service))
 
     past.sweep()
 
-    assert past_runs(past.state_dir) == []
+    assert past.runs() == []
 
 
 def test_a_session_that_a_former_token_of_the_account_created_is_stopped(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(
+    past.run(
         entry := past.entry(asked_at=RECENTLY, account=past.account("a former token"))
     )
 
@@ -260,25 +217,24 @@ def test_a_session_that_a_former_token_of_the_account_created_is_stopped(
         f"stopped 1 session left by earlier runs: {entry.session_id}"
     ]
 
-    assert past.faults.statuses() == ["stopped"]
+    assert past.service.statuses() == ["stopped"]
     assert past.entries() == []
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_session_that_is_refused_to_another_token_stays_in_the_ledger_and_is_named(
-    past: PastRuns, status: int
+    past: StateDirectory, status: int
 ) -> None:
-    past.left(
-        mine := past.entry(asked_at=RECENTLY, account=past.account(past.faults.token))
+    past.run(
+        mine := past.entry(asked_at=RECENTLY, account=past.account(past.service.token))
     )
-    past.left(
+    past.run(
         entry := past.entry(asked_at=RECENTLY, account=past.account("another token"))
     )
-    past.service = past.service._replace(token="a-token-of-neither")
-    past.faults.add_token(past.service.token)
+    past.service.add_token("a-token-of-neither")
     hide(past, status, count=2)
 
-    first, second = past.sweep().notes(), past.sweep().notes()
+    first, second = (past.sweep(token="a-token-of-neither").notes() for _ in range(2))
 
     for (note,) in (first, second):
         assert note.startswith(
@@ -292,76 +248,77 @@ def test_a_session_that_is_refused_to_another_token_stays_in_the_ledger_and_is_n
     assert {*past.entries()} == {mine, entry}
     # Once in each sweep; a reaper of an earlier test may still stop its own.
     for session_id in (mine.session_id, entry.session_id):
-        requests = past.faults.requests(session_id)
+        requests = past.service.requests(session_id)
         assert [operation for operation, _ in requests].count("stop") == 2
 
 
-def hide(past: PastRuns, status: int, count: int) -> None:
+def hide(past: StateDirectory, status: int, count: int) -> None:
     """Let the service refuse its sessions to a token, so often that the second sweep finds the same."""
     body = json.dumps({"errors": [{"code": "REFUSED"}]})
     for operation in ("stop", "get"):
-        past.faults.add_fault(
+        past.service.add_fault(
             operation, "reply", status=status, body=body, times=2 * count
         )
 
 
-def test_a_token_of_another_account_stops_nothing(past: PastRuns) -> None:
-    past.left(
-        entry := past.entry(asked_at=RECENTLY, account=past.account(past.faults.token))
+def test_a_token_of_another_account_stops_nothing(past: StateDirectory) -> None:
+    past.run(
+        entry := past.entry(asked_at=RECENTLY, account=past.account(past.service.token))
     )
-    past.service = past.service._replace(token="a-strangers-token")
-    past.faults.add_token(past.service.token, is_foreign=True)
+    past.service.add_token("a-strangers-token", is_foreign=True)
 
-    (note,) = past.sweep().notes()
+    (note,) = past.sweep(token="a-strangers-token").notes()
 
     assert "(status 403)" in note
     assert note.endswith(f"With that token: pytest-device stop {entry.session_id}")
     assert past.entries() == [entry]
-    assert "stopped" not in past.faults.statuses()
+    assert "stopped" not in past.service.statuses()
 
 
 def test_a_page_that_refuses_another_tokens_session_is_not_the_services_last_word(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
-    past.faults.add_fault("stop", "reply", status=403, body="<html>", times=2)
+    past.run(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
+    past.service.add_fault("stop", "reply", status=403, body="<html>", times=2)
 
     past.sweep()
 
-    assert past.faults.statuses() == ["stopped"]
+    assert past.service.statuses() == ["stopped"]
 
 
-def test_a_page_refuses_another_tokens_session_a_few_times(past: PastRuns) -> None:
-    past.left(
+def test_a_page_refuses_another_tokens_session_a_few_times(
+    past: StateDirectory,
+) -> None:
+    past.run(
         entry := past.entry(asked_at=RECENTLY, account=past.account("another token"))
     )
-    past.faults.add_fault("stop", "reply", status=403, body="<html>", times=None)
+    past.service.add_fault("stop", "reply", status=403, body="<html>", times=None)
 
     (note,) = past.sweep().notes()
 
     assert entry.session_id in note
-    stops = [operation for operation, _ in past.faults.requests()].count("stop")
+    stops = [operation for operation, _ in past.service.requests()].count("stop")
     # A lookup that was under way decides about an answer before it: one more.
     assert stops in {3, 4}
 
 
 def test_a_failing_service_does_not_refuse_another_tokens_session(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
-    past.faults.add_fault("stop", "reply", status=503, body="{}", times=3)
+    past.run(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
+    past.service.add_fault("stop", "reply", status=503, body="{}", times=3)
 
     past.sweep()
 
-    assert past.faults.statuses() == ["stopped"]
+    assert past.service.statuses() == ["stopped"]
 
 
 def test_a_session_that_another_token_kept_stays_running_and_in_the_ledger(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    past.left(
+    past.run(
         entry := past.entry(
-            state=Phase.KEPT, asked_at=RECENTLY, account=past.account("another token")
+            state="kept", asked_at=RECENTLY, account=past.account("another token")
         )
     )
 
@@ -372,135 +329,119 @@ def test_a_session_that_another_token_kept_stays_running_and_in_the_ledger(
 
 
 def test_a_kept_session_is_not_removed_because_another_token_cannot_find_it(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
     yesterday = (datetime.now(UTC) - timedelta(hours=20)).isoformat(timespec="seconds")
     theirs = past.entry(
-        state=Phase.KEPT, asked_at=yesterday, account=past.account("another token")
+        state="kept", asked_at=yesterday, account=past.account("another token")
     )
-    past.left(theirs._replace(session_id=str(uuid4())))
+    past.run(theirs._replace(session_id=str(uuid4())))
 
     past.sweep()
 
     assert [entry.intent for entry in past.entries()] == [theirs.intent]
 
 
-@pytest.mark.parametrize("state", [Phase.LIVE, Phase.KEPT])
+@pytest.mark.parametrize("state", ["live", "kept"])
 def test_an_unknown_session_stays_in_the_ledger_until_its_limit(
-    past: PastRuns, state: str
+    past: StateDirectory, state: str
 ) -> None:
-    past.left(
-        entry := past.entry(state=state, asked_at=RECENTLY)._replace(
-            session_id=str(uuid4())
-        )
+    past.run(
+        entry := entry_of(str(uuid4()), past.service, state=state, asked_at=RECENTLY)
     )
 
     notes = list(past.sweep().notes())
 
     assert past.entries() == [entry]
-    assert ["404" in note for note in notes] == ([True] if state == Phase.LIVE else [])
+    assert ["404" in note for note in notes] == ([True] if state == "live" else [])
 
 
-def test_every_sweep_reports_a_damaged_file(past: PastRuns) -> None:
-    run = past.live(past.entry())
+def test_every_sweep_reports_a_damaged_file(past: StateDirectory) -> None:
+    run = past.run(past.entry())
     broken = run.directory / "broken.json"
     broken.write_text("{")
-    run.leave()
 
     for swept in (past.sweep(), past.sweep()):
         assert any(f"damaged ledger file {broken}" in note for note in swept.notes())
 
-    assert past.faults.statuses() == ["stopped"]
+    assert past.service.statuses() == ["stopped"]
 
 
-def test_other_sessions_are_stopped_even_if_one_cannot_be(past: PastRuns) -> None:
+def test_other_sessions_are_stopped_even_if_one_cannot_be(past: StateDirectory) -> None:
     entries = [
         *[past.entry() for _ in range(2)],
-        past.entry()._replace(session_id=str(uuid4())),
+        entry_of(str(uuid4()), past.service),
     ]
 
-    events = stop_all(past.service, entries, 5)
+    events = past.stop_all(*entries)
 
     assert Counter(type(event) for event in events) == {StopFailed: 1, Stopped: 2}
-    assert past.faults.statuses().count("stopped") == 2
+    assert past.service.statuses().count("stopped") == 2
 
 
 def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
     left, stopped, kept = (
         past.entry(owner="gw0"),
-        past.entry(owner="gw1", state=Phase.STOPPED),
-        past.entry(state=Phase.KEPT),
+        past.entry(owner="gw1", state="stopped"),
+        past.entry(state="kept"),
     )
-    run = past.live(left, stopped, kept._replace(owner="gw1"))
+    run = past.run(left, stopped, kept._replace(owner="gw1"), alive=True)
 
-    events = reconcile(run, past.service, known=(), until=time.monotonic() + 5)
+    events = past.reconcile(run)
 
     assert {session_id_of(event): type(event) for event in events} == {
         left.session_id: Stopped,
         stopped.session_id: Stopped,
         kept.session_id: Kept,
     }
-    assert [entry.state for entry in run.ledger.read()[0]] == [Phase.KEPT]
-    run.leave()
+    assert [entry.state for entry in run.ledger.read()[0]] == ["kept"]
 
 
 def test_known_ends_of_a_dead_processs_sessions_are_not_reported_again(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    run = past.live(entry := past.entry(owner="gw0", state=Phase.STOPPED))
+    run = past.run(entry := past.entry(owner="gw0", state="stopped"), alive=True)
 
-    assert (
-        reconcile(
-            run, past.service, known={entry.session_id}, until=time.monotonic() + 5
-        )
-        == []
-    )
-
-    run.leave()
+    assert past.reconcile(run, known=(entry.session_id,)) == []
 
 
 def test_sessions_of_a_live_process_are_not_reconciled_by_others(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    run = past.live()
+    run = past.run(alive=True)
     run.ledger.write(past.entry(owner=run.owner))
 
-    assert reconcile(run, past.service, known=(), until=time.monotonic() + 5) == []
+    assert past.reconcile(run) == []
 
-    assert len(past.faults.statuses()) == 1
+    assert len(past.service.statuses()) == 1
     # The requests may have a late one of the test before.
-    assert "stopped" not in past.faults.statuses()
-    run.leave()
+    assert "stopped" not in past.service.statuses()
 
 
 def test_a_create_call_that_its_process_has_reported_is_not_waited_for(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    run = past.live(
-        past.entry(owner="gw0")._replace(
-            session_id="", state=Phase.CREATING, name="late one"
-        )
+    run = past.run(
+        entry_of("", past.service, state="asked", name="late one", owner="gw0"),
+        alive=True,
     )
     began = time.monotonic()
 
-    assert reconcile(run, past.service, known={"late one"}, until=began + 30) == []
+    assert past.reconcile(run, known=("late one",), seconds=30) == []
 
     assert time.monotonic() - began < 15
-    run.leave()
 
 
 def test_a_create_call_of_a_dead_process_is_waited_for_and_then_reported(
-    past: PastRuns,
+    past: StateDirectory,
 ) -> None:
-    run = past.live(
-        past.entry(owner="gw0")._replace(
-            session_id="", state=Phase.CREATING, name="lost one"
-        )
+    run = past.run(
+        entry_of("", past.service, state="asked", name="lost one", owner="gw0"),
+        alive=True,
     )
 
-    (event,) = reconcile(run, past.service, known=(), until=time.monotonic() + 0.2)
+    (event,) = past.reconcile(run, seconds=0.2)
 
     assert (type(event), detail_of(event)) == (CreateUnknown, "lost one")
-    run.leave()
