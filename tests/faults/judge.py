@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.testing import FaultyService
+from tests import forking
 from tests.faults.processes import described
 from tests.faults.row import Promise, Record, Row
 from tests.faults.row_environment import RowEnvironment, patiently, row_environment
@@ -19,9 +20,17 @@ BUSY: Final = 3
 """How much slower than a quiet machine a busy one may be: the limits are there to find what hangs."""
 
 
-def run(row: Row, directory: Path, service: FaultyService) -> Record:
-    """Trigger the fault; return what happened to the sessions and what the run reported."""
-    with row_environment(directory, row, service) as env:
+def run(
+    row: Row,
+    directory: Path,
+    service: FaultyService,
+    start: "type[subprocess.Popen[bytes]]" = forking.LeanPopen,
+) -> Record:
+    """Trigger the fault; return what happened to the sessions and what the run reported.
+
+    ``start`` starts the programs of the row: by default as forks, with the workers.
+    """
+    with row_environment(directory, row, service, start) as env:
         row.arm(env)
         stuck = _strike(row, env)
         limit = BUSY * row.limit

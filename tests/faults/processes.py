@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import psutil
@@ -57,6 +58,13 @@ def has_variable(process: psutil.Process, name: str) -> bool:
     """Return whether a process was started with an environment variable."""
     with suppress(psutil.Error):
         return name in process.environ()
+    return False
+
+
+def works_in(process: psutil.Process, directory: Path) -> bool:
+    """Return whether a directory is the current one of a process."""
+    with suppress(psutil.Error):
+        return process.cwd() == str(directory)
     return False
 
 

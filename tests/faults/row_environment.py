@@ -63,6 +63,7 @@ class RowEnvironment:
         service: FaultyService,
         between: Network | None,
         slots: RedisServer | None,
+        popen: "type[subprocess.Popen[bytes]]",
     ) -> None:
         self.directory = directory
         self.state = directory / "state"
@@ -74,6 +75,7 @@ class RowEnvironment:
         self._row = row
         self._between = between
         self._slots = slots
+        self._popen = popen
         self._not_ours = {process.pid for process in processes.below()}
         """Processes that existed before the row, such as the service."""
 
@@ -103,7 +105,7 @@ class RowEnvironment:
                 "stderr": subprocess.STDOUT,
                 "process_group": 0,
             }
-            self.runs.append(forking.Popen(command, **(started | more)))
+            self.runs.append(self._popen(command, **(started | more)))
         return self.run
 
     def environment(self) -> dict[str, str]:
@@ -193,8 +195,15 @@ class RowEnvironment:
 
     def worker(self) -> int:
         """Return the process ID of a worker of the newest run."""
-        self.wait_for(lambda: bool(psutil.Process(self.run.pid).children()), "a worker")
-        return psutil.Process(self.run.pid).children()[0].pid
+        self.wait_for(lambda: bool(self._workers()), "a worker")
+        return self._workers()[0].pid
+
+    def _workers(self) -> Sequence[psutil.Process]:
+        """Return the children of the newest run that work in its directory, the only ones that do."""
+        children = psutil.Process(self.run.pid).children()
+        return [
+            child for child in children if processes.works_in(child, self.directory)
+        ]
 
     def wait_request(self, operation: str) -> None:
         """Wait until the service is handling a request of an operation."""
@@ -363,16 +372,19 @@ def patiently(condition: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def row_environment(
-    directory: Path, row: Row, service: FaultyService
+    directory: Path,
+    row: Row,
+    service: FaultyService,
+    popen: "type[subprocess.Popen[bytes]]",
 ) -> Generator[RowEnvironment]:
-    """Create the environment of a row around a service, and clean it up."""
+    """Create the environment of a row around a service, and clean it up; ``popen`` starts its programs."""
     processes.adopt_orphans()
     forking.ready()  # before the row, to which it does not belong
     service.reset()
     with ExitStack() as stack:
         between = stack.enter_context(network(service.url)) if row.network else None
         slots = stack.enter_context(_redis(directory, service)) if row.redis else None
-        built = RowEnvironment(directory, row, service, between, slots)
+        built = RowEnvironment(directory, row, service, between, slots, popen)
         stack.callback(built.close)
         yield built
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Generator
 from dataclasses import asdict
@@ -13,7 +14,7 @@ import pytest
 
 from pytest_device.testing import FaultyService, faulty_service
 from tests.faults import judge
-from tests.faults.row import Row
+from tests.faults.row import Record, Row
 from tests.faults.rows import GROUPS, ROWS
 
 RECORDS: Final = "FAULT_RECORDS"
@@ -51,8 +52,10 @@ def named(row: Row) -> str:
 def test_the_row_has_its_result(
     row: Row, tmp_path: Path, service: FaultyService
 ) -> None:
-    record = judge.run(row, tmp_path, service)
+    _check(row, judge.run(row, tmp_path, service), tmp_path)
 
+
+def _check(row: Row, record: Record, tmp_path: Path) -> None:
     if directory := os.environ.get(RECORDS):
         (Path(directory) / f"{ROWS.index(row)}.json").write_text(
             json.dumps(asdict(record))
@@ -63,6 +66,7 @@ def test_the_row_has_its_result(
     assert not record.problems, f"{record}\n{outputs}"
 
 
+# As users start them: forks skip the start of the interpreter, and its cleanup.
 @pytest.mark.nightly
 @pytest.mark.parametrize("_attempt", range(10))
 @pytest.mark.parametrize(
@@ -71,4 +75,4 @@ def test_the_row_has_its_result(
 def test_a_race_has_its_result_each_time(
     row: Row, _attempt: int, tmp_path: Path, service: FaultyService
 ) -> None:
-    test_the_row_has_its_result(row, tmp_path, service)
+    _check(row, judge.run(row, tmp_path, service, subprocess.Popen), tmp_path)
