@@ -57,11 +57,11 @@ def need(service: FaultyService) -> Need:
 def test_the_next_run_with_an_equal_requirement_takes_over_the_session(
     runs: WarmRuns, need: Need
 ) -> None:
-    first = runs.start()
+    first = runs.start(is_detached=True)
     session_id = first.use(need)
     assert runs.states() == ["warm"]
     assert first.close() == []
-    second = runs.start()
+    second = runs.start(is_detached=True)
 
     held = second.acquire(need)
 
@@ -219,7 +219,7 @@ def test_concurrent_runs_never_take_over_the_same_session(
 ) -> None:
     left = {runs.left(need) for _ in range(2)}
     had: list[str] = []
-    starting = [runs.start(is_detached=False) for _ in range(4)]
+    starting = [runs.start() for _ in range(4)]
     threads = [
         threading.Thread(
             target=lambda run=run: had.append(str(run.acquire(need).session.id))
@@ -239,9 +239,9 @@ def test_concurrent_runs_never_take_over_the_same_session(
 def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(
     runs: WarmRuns, need: Need
 ) -> None:
-    runs.left(need)
+    runs.left(need, is_detached=True)
     ((entry, ledger),) = runs.offered()
-    first, second = runs.start(), runs.start()
+    first, second = runs.start(is_detached=True), runs.start(is_detached=True)
 
     assert first.owner.take_over(entry, ledger)
     assert not second.owner.take_over(entry, ledger)
@@ -253,7 +253,7 @@ def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(
 def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
     runs: WarmRuns, need: Need, mark: str
 ) -> None:
-    runs.ending(need, timedelta(seconds=1))
+    runs.ending(need, timedelta(seconds=1), is_detached=True)
     assert runs.service.statuses() == ["in-progress"]
 
     assert eventually(lambda: runs.service.statuses() == ["stopped"])
@@ -274,7 +274,7 @@ def test_a_warm_session_without_an_entry_is_stopped_immediately(
     mark: str,
     takes_away: Callable[[Path], object],
 ) -> None:
-    runs.left(need)
+    runs.left(need, is_detached=True)
 
     takes_away(runs.path)
 
@@ -289,7 +289,7 @@ def test_a_warm_session_without_an_entry_is_stopped_immediately(
 def test_a_run_reports_a_warm_session_that_expires_before_its_end(
     runs: WarmRuns, need: Need, fault: dict[str, Any], kind: type[Event]
 ) -> None:
-    run = runs.start()
+    run = runs.start(is_detached=True)
     runs.service.add_fault("stop", **fault)
     session_id = runs.keep(run, need, SOON)
     assert eventually(
@@ -305,7 +305,7 @@ def test_a_run_reports_a_warm_session_that_expires_before_its_end(
 def test_the_successor_of_a_killed_reaper_stops_an_expired_warm_session(
     runs: WarmRuns, need: Need, mark: str
 ) -> None:
-    run = runs.start()
+    run = runs.start(is_detached=True)
     session_id = runs.keep(run, need, timedelta(seconds=2))
     (former,) = reapers(mark)
 
@@ -320,11 +320,11 @@ def test_the_successor_of_a_killed_reaper_stops_an_expired_warm_session(
 def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
     runs: WarmRuns, need: Need, mark: str
 ) -> None:
-    run = runs.start()
+    run = runs.start(is_detached=True)
     runs.keep(run, need, timedelta(minutes=5))
     (former,) = reapers(mark)
     former.suspend()
-    runs.start(is_detached=False).acquire(need)
+    runs.start().acquire(need)
 
     former.kill()
     assert eventually(lambda: len(set(reapers(mark)) - {former}) == 1)
@@ -337,10 +337,10 @@ def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
 def test_the_reaper_of_a_finished_run_ends_once_another_run_claimed_the_session(
     runs: WarmRuns, need: Need, mark: str
 ) -> None:
-    runs.left(need)
+    runs.left(need, is_detached=True)
     (former,) = reapers(mark)
 
-    runs.start(is_detached=False).acquire(need)
+    runs.start().acquire(need)
 
     assert eventually(lambda: former not in reapers(mark))
     assert runs.service.statuses() == ["in-progress"]
@@ -349,9 +349,9 @@ def test_the_reaper_of_a_finished_run_ends_once_another_run_claimed_the_session(
 def test_a_taken_over_session_is_supervised_by_its_new_run(
     runs: WarmRuns, need: Need, mark: str
 ) -> None:
-    runs.left(need)
+    runs.left(need, is_detached=True)
     (former,) = reapers(mark)
-    second = runs.start()
+    second = runs.start(is_detached=True)
     second.acquire(need)
     os.kill(former.pid, signal.SIGKILL)
 
@@ -366,7 +366,7 @@ def test_a_taken_over_session_is_supervised_by_its_new_run(
 def test_a_sweep_stops_an_expired_warm_session(
     runs: WarmRuns, need: Need, after: timedelta, status: str
 ) -> None:
-    session_id = runs.ending(need, after, is_detached=False)
+    session_id = runs.ending(need, after)
     assert eventually(
         lambda: (
             datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until)
@@ -420,7 +420,7 @@ def test_with_a_session_limit_a_warm_session_of_a_former_token_makes_room(
 def test_an_expired_warm_session_is_swept_by_a_token_that_sees_it_only(
     runs: WarmRuns, need: Need
 ) -> None:
-    session_id = runs.ending(need, SOON, is_detached=False)
+    session_id = runs.ending(need, SOON)
     assert eventually(
         lambda: datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until)
     )
@@ -454,7 +454,7 @@ def test_a_warm_session_that_a_token_cannot_look_up_is_not_stopped_on_request(
 
 
 def test_a_session_claimed_by_a_dead_run_is_swept(runs: WarmRuns, need: Need) -> None:
-    runs.left(need, is_detached=False)
+    runs.left(need)
     (run,) = runs.runs()
     assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
 
@@ -487,7 +487,7 @@ def test_a_warm_session_is_listed_with_its_time_and_stopped_on_request(
 def test_warm_sessions_of_an_interrupted_run_are_stopped(
     runs: WarmRuns, need: Need
 ) -> None:
-    run = runs.start()
+    run = runs.start(is_detached=True)
     session_id = run.use(need)
 
     run.warm.end()
@@ -501,7 +501,7 @@ def test_warm_sessions_of_an_interrupted_run_are_stopped(
 def test_sessions_already_claimed_by_others_are_left_alone(
     runs: WarmRuns, need: Need
 ) -> None:
-    first, second = runs.start(), runs.start()
+    first, second = runs.start(is_detached=True), runs.start(is_detached=True)
     first.use(need)
     second.acquire(need)
 
@@ -606,7 +606,7 @@ def test_an_unreadable_run_does_not_hide_the_warm_sessions_of_others(
 def test_the_session_of_an_interrupted_takeover_is_stopped_and_reported(
     runs: WarmRuns, need: Need, mark: str
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(need, is_detached=True)
     run, reaper = broken_off(runs, need, mark)
 
     reaper.resume()
@@ -619,7 +619,7 @@ def test_the_session_of_an_interrupted_takeover_is_stopped_and_reported(
 def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
     runs: WarmRuns, need: Need, mark: str
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(need, is_detached=True)
     run, reaper = broken_off(runs, need, mark)
 
     assert session_id not in [session_id_of(event) for event in run.leave_at_once()]
@@ -630,7 +630,7 @@ def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
 
 def broken_off(runs: WarmRuns, need: Need, mark: str) -> tuple[WarmRun, psutil.Process]:
     """Interrupt the takeover by a run whose reaper is suspended; return both."""
-    formers, run = reapers(mark), runs.start()
+    formers, run = reapers(mark), runs.start(is_detached=True)
     run.acquire(
         need_at(runs.service, platform="ios")
     )  # its reaper takes commands by then
@@ -652,7 +652,7 @@ def broken_off(runs: WarmRuns, need: Need, mark: str) -> tuple[WarmRun, psutil.P
 def test_a_process_without_a_ledger_keeps_nothing_warm(
     runs: WarmRuns, need: Need
 ) -> None:
-    run = WarmRun(runs.service, runs.path, is_detached=False, has_ledger=False)
+    run = WarmRun(runs.service, runs.path, has_ledger=False)
 
     run.use(need)
 

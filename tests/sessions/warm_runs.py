@@ -64,7 +64,7 @@ class WarmRun:
         state_dir: Path,
         minutes: int = 10,
         *,
-        is_detached: bool = True,
+        is_detached: bool = False,
         has_room: bool = True,
         has_ledger: bool = True,
         token: str = "",
@@ -145,7 +145,10 @@ class WarmRun:
 
 
 class WarmRuns(StateDirectory):
-    """Runs one after the other, or at the same time; those that a test leaves open end with ``open_runs``."""
+    """Runs one after the other, or at the same time; those that a test leaves open end with ``open_runs``.
+
+    Each supervises its sessions itself, since it starts sooner than one with a reaper, unless ``is_detached``.
+    """
 
     def __init__(
         self, service: FaultyService, path: Path, open_runs: ExitStack
@@ -157,7 +160,7 @@ class WarmRuns(StateDirectory):
         self,
         minutes: int = 10,
         *,
-        is_detached: bool = True,
+        is_detached: bool = False,
         has_room: bool = True,
         token: str = "",
     ) -> WarmRun:
@@ -173,14 +176,14 @@ class WarmRuns(StateDirectory):
         self._open_runs.callback(run.end)
         return run
 
-    def left(self, need: Need, *, is_detached: bool = True) -> str:
+    def left(self, need: Need, *, is_detached: bool = False) -> str:
         """Let a finished run keep a session warm; return its ID."""
         run = self.start(is_detached=is_detached)
         session_id = run.use(need)
         run.close()
         return session_id
 
-    def ending(self, need: Need, after: timedelta, *, is_detached: bool = True) -> str:
+    def ending(self, need: Need, after: timedelta, *, is_detached: bool = False) -> str:
         """Let a finished run keep a session warm for this long; return its ID."""
         run = self.start(is_detached=is_detached)
         session_id = self.keep(run, need, after)
