@@ -30,7 +30,7 @@ def example(tmp_path: Path) -> Path:
     )
 
 
-@pytest.mark.usefixtures("node_on_path")
+@pytest.mark.usefixtures("pytester", "node_on_path")  # its runs are forks
 @pytest.mark.parametrize(
     ("options", "status", "line"),
     [

@@ -64,6 +64,27 @@ def create(service: ServiceProcess, directory: Path) -> Iterator[Create]:
         yield create
 
 
+@pytest.fixture(scope="module")
+def shared(
+    service: ServiceProcess, directory: Path
+) -> Iterator[Callable[[str], Session]]:
+    """Provide sessions on the browser by type, each for all tests that leave it as it is: a session takes seconds."""
+    sessions: dict[str, Session] = {}
+
+    def get(session_type: str) -> Session:
+        if session_type not in sessions:
+            session = created(service, directory, type=session_type, buildId=BUILD)
+            sessions[session_type] = session
+        return sessions[session_type]
+
+    yield get
+
+    for session in sessions.values():
+        session.stop()
+    for session in sessions.values():
+        assert eventually(session.is_gone, LIMIT_SECONDS)
+
+
 def test_agent_device_drives_only_the_app_of_its_session(create: Create) -> None:
     one, other = (create(type="agent-device", buildId=BUILD) for _ in range(2))
     assert set(one.ready()) == {
@@ -82,8 +103,10 @@ def test_agent_device_drives_only_the_app_of_its_session(create: Create) -> None
     assert one.labels() == []
 
 
-def test_argent_drives_the_app_of_its_session(create: Create) -> None:
-    session = create(type="argent", buildId=BUILD, platform="ios")
+def test_argent_drives_the_app_of_its_session(
+    shared: Callable[[str], Session],
+) -> None:
+    session = shared("argent")
     assert set(session.ready()) == {"toolsUrl", "toolsAuthToken", "webPreviewUrl"}
 
     # It gives a browser less than a second to answer, which a busy machine may need more than once.
@@ -93,8 +116,10 @@ def test_argent_drives_the_app_of_its_session(create: Create) -> None:
     assert "Add" in json.dumps(session.tool("describe", udid=device["id"]))
 
 
-def test_a_session_without_a_controller_has_only_a_preview(create: Create) -> None:
-    preview = create(type="web-preview-only", buildId=BUILD).ready()
+def test_a_session_without_a_controller_has_only_a_preview(
+    shared: Callable[[str], Session],
+) -> None:
+    preview = shared("web-preview-only").ready()
 
     assert set(preview) == {"webPreviewUrl"}
     assert httpx.get(preview["webPreviewUrl"]).status_code == 200
@@ -109,11 +134,12 @@ def test_a_session_without_a_controller_has_only_a_preview(create: Create) -> No
             "agent-device exited unexpectedly: killed by SIGKILL",
             "image/jpeg",
         ),
-        (
+        pytest.param(
             "argent",
             "cli.js",
             "argent exited unexpectedly: killed by SIGKILL",
             "image/jpeg",
+            marks=pytest.mark.nightly,
         ),
         (
             "web-preview-only",
@@ -139,9 +165,9 @@ def test_a_killed_program_ends_the_others_of_its_session_which_keeps_its_last_pi
 
 
 def test_the_log_of_the_service_has_no_token_and_no_key(
-    create: Create, directory: Path
+    shared: Callable[[str], Session], directory: Path
 ) -> None:
-    session = create(type="argent")
+    session = shared("argent")
     remote = session.ready()
     session.tool("list-devices")
 
@@ -238,9 +264,11 @@ def knocked(ports: Sequence[int]) -> list[str]:
     ],
 )
 def test_another_user_of_the_machine_cannot_access_a_session(
-    create: Create, session_type: str, use: Callable[[Session], object]
+    shared: Callable[[str], Session],
+    session_type: str,
+    use: Callable[[Session], object],
 ) -> None:
-    session = create(type=session_type)
+    session = shared(session_type)
     use(session)
 
     ports = session.ports()
@@ -249,18 +277,10 @@ def test_another_user_of_the_machine_cannot_access_a_session(
     assert knocked(ports) == []
 
 
-@pytest.fixture(scope="module")
-def agent(service: ServiceProcess, directory: Path) -> Iterator[Session]:
-    """Provide a session of agent-device for several tests."""
-    session = created(service, directory, type="agent-device", buildId=BUILD)
-    yield session
-    session.stop()
-    assert eventually(session.is_gone, LIMIT_SECONDS)
-
-
 @pytest.fixture
-def screen(agent: Session) -> Session:
-    """Provide the session with the app just started."""
+def screen(shared: Callable[[str], Session]) -> Session:
+    """Provide a session of agent-device with the app just started."""
+    agent = shared("agent-device")
     agent.rpc("open", NOTES, relaunch=True)
     assert "Add" in agent.labels()
     return agent

@@ -85,28 +85,6 @@ def create(service: ServiceProcess, directory: Path) -> Iterator[Create]:
         yield create
 
 
-def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
-    create: Create, tmp_path: Path
-) -> None:
-    app = tmp_path / "app.xml"
-    app.write_text(APP)
-    session = create(**FAKE, packageVersion="3")
-
-    remote = session.ready()
-    assert set(remote) == {"appiumUrl", "capabilities"}
-    assert remote["appiumUrl"].startswith(session.service.url)
-    blank = session.driver()
-    assert "<app" in httpx.get(f"{blank}/source").json()["value"]
-    own = session.driver(**{"appium:app": str(app)})
-    button = {"using": "xpath", "value": "//Button"}
-    assert httpx.post(f"{own}/element", json=button).status_code == 200
-
-    assert session.processes()
-    session.stop()
-    session.stop()
-    assert eventually(session.is_gone, LIMIT_SECONDS)
-
-
 def test_an_appium_that_dies_fails_its_session_and_no_other(create: Create) -> None:
     one = create(**FAKE, packageVersion="3.8")
     two = create(**FAKE, packageVersion="3.8.0", platform="ios")
@@ -145,20 +123,41 @@ def test_another_version_of_a_controller_is_refused_with_the_installed_one(
 
 @dataclass(frozen=True)
 class EndedSession:
-    """A session of Appium that has ended, and the environments that its programs had."""
+    """A session of Appium that has ended, what it published, and the environments that its programs had."""
 
     session: Session
+    remote: Mapping[str, Any]
     environs: Sequence[Mapping[str, str]]
 
 
 @pytest.fixture(scope="module")
 def ended(service: ServiceProcess, directory: Path) -> EndedSession:
-    session = created(service, directory, **FAKE)
-    session.ready()
+    """A session that a test of Appium has used."""
+    app = directory / "app.xml"
+    app.write_text(APP)
+    session = created(service, directory, **FAKE, packageVersion="3")
+    remote = session.ready()
     environs = [process.environ() for process in session.processes()]
+
+    blank = session.driver()
+    assert "<app" in httpx.get(f"{blank}/source").json()["value"]
+    own = session.driver(**{"appium:app": str(app)})
+    button = {"using": "xpath", "value": "//Button"}
+    assert httpx.post(f"{own}/element", json=button).status_code == 200
+
+    session.stop()
     session.stop()
     assert eventually(session.is_gone, LIMIT_SECONDS)
-    return EndedSession(session, environs)
+    return EndedSession(session, remote, environs)
+
+
+def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
+    ended: EndedSession,
+) -> None:
+    assert set(ended.remote) == {"appiumUrl", "capabilities"}
+    assert ended.remote["appiumUrl"].startswith(ended.session.service.url)
+    assert ended.environs
+    assert ended.session.is_gone()
 
 
 def test_programs_see_no_token_and_only_their_own_directories(

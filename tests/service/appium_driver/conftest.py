@@ -15,6 +15,7 @@ from appium.webdriver import Remote
 from appium.webdriver.client_config import AppiumClientConfig
 from appium.webdriver.common.appiumby import AppiumBy
 from appium.webdriver.webelement import WebElement
+from selenium.common.exceptions import WebDriverException
 
 import pytest_device
 from pytest_device.local import LocalService, log_lines
@@ -157,9 +158,11 @@ def fresh(driver: Remote) -> Remote:
     """Return a driver with the app installed, in front and without stored data."""
     driver.switch_to.context("NATIVE_APP")
     driver.implicitly_wait(WAIT_SECONDS)
-    if not driver.is_app_installed(APP_ID):
-        driver.install_app(str(APP))
     named = "bundleId" if driver.capabilities["platformName"] == "iOS" else "package"
     link = {"url": "notes:///reset", named: APP_ID}
-    driver.execute_script("mobile: deepLink", link)
+    try:
+        driver.execute_script("mobile: deepLink", link)
+    except WebDriverException:  # an earlier test has removed the app
+        driver.install_app(str(APP))
+        driver.execute_script("mobile: deepLink", link)
     return driver

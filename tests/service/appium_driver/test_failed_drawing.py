@@ -1,6 +1,7 @@
 """A dialog that cannot be drawn: the command fails, or the page gets an answer. Nothing waits for it."""
 
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from appium.webdriver import Remote
@@ -9,6 +10,7 @@ from selenium.common.exceptions import (
     WebDriverException,
 )
 
+from pytest_device.local import LocalService
 from pytest_device.spec import Platform
 from tests.service.appium_driver.conftest import (
     WAIT_SECONDS,
@@ -29,23 +31,33 @@ from tests.spec.phones.row import APP_ID
 SELECT = "<select data-testid='ask'><option>red</option><option>green</option></select>"
 
 
+@pytest.fixture(scope="module")
+def own(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[tuple[LocalService, Path]]:
+    with with_own_driver(tmp_path_factory.mktemp("source")) as own:
+        yield own
+
+
 @pytest.fixture(scope="module", params=["openOverlay", "setDocumentContent"])
 def opened(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, own: tuple[LocalService, Path]
 ) -> Generator[Remote]:
     """Provide a driver that cannot draw: it opens no page for a dialog, or an empty one."""
-    with with_own_driver(tmp_path_factory.mktemp("source")) as (service, source):
-        dialogs = source / "dialogs.js"
-        text = dialogs.read_text()
-        assert text.count(request.param) == 1
-        dialogs.write_text(text.replace(request.param, f"{request.param}X"))
-        with (
-            booted(service, Platform.ANDROID) as session,
-            driven(session, {"app": str(APP), "appPackage": APP_ID}) as driver,
-        ):
-            driver.implicitly_wait(WAIT_SECONDS)
-            driver.set_location(48.1, 11.5)
-            yield driver
+    service, source = own
+    dialogs = source / "dialogs.js"
+    text = dialogs.read_text()
+    assert text.count(request.param) == 1
+    dialogs.write_text(text.replace(request.param, f"{request.param}X"))
+    with (
+        booted(service, Platform.ANDROID) as session,
+        driven(session, {"app": str(APP), "appPackage": APP_ID}) as driver,
+    ):
+        driver.implicitly_wait(WAIT_SECONDS)
+        driver.set_location(48.1, 11.5)
+        yield driver
+
+    dialogs.write_text(text)
 
 
 def test_a_click_on_a_list_fails(opened: Remote) -> None:
