@@ -46,7 +46,9 @@ def assert_all_passed(output: str) -> None:
     assert "stopped (confirmed)" in summary
 
 
-def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network(
+# The fixture has run all of them, with a network.
+@pytest.mark.nightly
+def test_the_examples_without_appium_pass_again_without_a_network(
     machine: BareMachine, clone: Path
 ) -> None:
     assert_all_passed(
@@ -54,7 +56,7 @@ def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network
     )
 
 
-def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_network(
+def test_the_examples_pass_and_the_suite_of_init_without_a_network_as_its_ci_jobs_run_it(
     machine: BareMachine, clone: Path
 ) -> None:
     programs = clone / ".venv" / "bin"

@@ -36,6 +36,11 @@ import pytest
 def test_it(device_session, device_sign_in):
     device_sign_in("ada")
 """
+ALONE_AND_ON_WORKERS = (
+    pytest.param((), id="alone", marks=pytest.mark.nightly),
+    pytest.param(("-n1",), id="workers"),
+)
+"""A worker does what a run alone does, and its results also pass the coordinator."""
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +185,7 @@ def test_a_user_without_an_account_is_a_configuration_error(
     assert staging.requests == ()
 
 
-@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("options", ALONE_AND_ON_WORKERS)
 def test_a_refused_sign_in_costs_no_device_and_is_tried_once(
     pytester: pytest.Pytester,
     service: FaultyService,
@@ -344,7 +349,7 @@ def test_a_device_does_not_boot_ahead_of_a_sign_in_that_may_fail(
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("options", ALONE_AND_ON_WORKERS)
 def test_no_password_and_no_token_reaches_an_output_or_a_file(
     pytester: pytest.Pytester,
     staging: IdentityProvider,

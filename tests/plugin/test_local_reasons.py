@@ -33,7 +33,13 @@ def test_dies(device_session, device_client):
 
 
 @pytest.mark.usefixtures("installed_programs")
-@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="alone", marks=pytest.mark.nightly),
+        pytest.param(["-n1"], id="distributed"),
+    ],
+)
 def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:

@@ -401,6 +401,7 @@ def test_the_list_names_each_trace(red: Red) -> None:
     assert all(f"red.py::{name}\n" in listed for name in TESTS)
 
 
+@pytest.mark.nightly
 def test_the_text_reader_of_playwright_reads_a_trace(
     red: Red, playwright: Path, node: Node, tmp_path: Path
 ) -> None:

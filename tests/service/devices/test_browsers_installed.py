@@ -121,7 +121,13 @@ exec "{node}" "$@"
 """A Node.js that has no npm next to it: that on PATH is used."""
 
 
-@pytest.mark.parametrize("damage", ["truncate -s 9000000", "printf damaged | tee"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "truncate -s 9000000",
+        pytest.param("printf damaged | tee", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_broken_archive_is_reported_and_leaves_nothing(
     damage: str, script: Script, packages: Path, node: Node, tmp_path: Path
 ) -> None:
@@ -140,6 +146,8 @@ def test_a_broken_archive_is_reported_and_leaves_nothing(
     assert only_lock(tmp_path / "cache")
 
 
+# Without it, `test_install_cache` shows what is reported, and the tests around it what is left.
+@pytest.mark.nightly
 def test_a_full_disk_is_reported_and_nothing_is_left_on_it(
     path: str, tmp_path: Path
 ) -> None:
