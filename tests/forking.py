@@ -34,6 +34,8 @@ COMMAND: Final = (
     "import sys; from pytest_device.cli import main; sys.exit(main())",
 )
 SERVICE: Final = ("-P", "-m", "pytest_device.service")
+OWNER: Final = ("-m", "tests.sessions.owns_sessions")
+"""Owns sessions until it is killed, for tests of the reaper."""
 _WORKER: Final = ("-u", "-c", "import sys;exec(eval(sys.stdin.readline()))")
 _OF_WORKERS: Final = ("-n", "--numprocesses", "--tx")
 _OF_RUNS: Final = (
@@ -74,6 +76,7 @@ _LOADED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("-m", "pytest"): _OF_RUNS,
     ("-mpytest",): _OF_RUNS,
     _WORKER: _OF_RUNS,
+    OWNER: _OF_RUNS,
     COMMAND: _OF_RUNS + _OF_PROGRAMS,
     SERVICE: _OF_RUNS + _OF_PROGRAMS,
 }

@@ -22,29 +22,13 @@ from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
+from tests import forking
 from tests.fakes.reporter import RecordingReporter
 
 RUN = "a-run"
 either_way = pytest.mark.parametrize(
     "is_detached", [True, False], ids=["with a reaper", "without"]
 )
-
-_CHILD = """
-import json, os, sys
-from pathlib import Path
-from pytest_device.testing import FaultyService
-from tests.sessions.reaper_clients import Served, reaper_client_at, request_at
-
-served, count, forks = Served(**json.loads(sys.stdin.readline())), int(sys.argv[2]), sys.argv[3] == "True"
-client = reaper_client_at(served, Path(sys.argv[1]))
-created = [str(client.create(request_at(served)).id) for _ in range(count)]
-if forks and not os.fork():
-    sys.stdin.read()
-print(json.dumps(created), flush=True)
-sys.stdin.read()
-client.create(request_at(served))
-sys.stdin.read()
-"""
 
 
 class Served:
@@ -138,24 +122,21 @@ def entry_of(
 
 @contextmanager
 def owning_elsewhere(
-    service: FaultyService, state_dir: Path, *, sessions: int = 1, forks: bool = False
+    service: FaultyService, state_dir: Path, *, sessions: int = 1, fork: bool = False
 ) -> Generator[subprocess.Popen[str]]:
-    """Provide a process group whose leader owns sessions, prints their IDs and waits to be killed."""
-    command = [sys.executable, "-c", _CHILD, str(state_dir), str(sessions), str(forks)]
-    pipes: dict[str, Any] = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "text": True,
-    }
-    with subprocess.Popen(
-        command, start_new_session=True, cwd=Path(__file__).parents[2], **pipes
+    """Provide a process group whose leader owns sessions and waits to be killed: see ``owns_sessions``."""
+    command = [sys.executable, *forking.OWNER, str(state_dir), str(sessions)]
+    where = {"url": service.url, "token": service.token, "app_id": service.app_id}
+
+    with forking.Popen(
+        [*command, *(["fork"] if fork else [])],
+        start_new_session=True,
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
-            where = {
-                "url": service.url,
-                "token": service.token,
-                "app_id": service.app_id,
-            }
             assert process.stdin is not None
             process.stdin.write(json.dumps(where) + "\n")
             process.stdin.flush()

@@ -88,7 +88,7 @@ def test_a_failed_stop_is_retried_after_the_owner_is_gone(
 def test_a_forked_child_that_holds_the_pipe_does_not_hide_the_end_of_the_owner(
     service: FaultyService, tmp_path: Path
 ) -> None:
-    with owning_elsewhere(service, tmp_path, forks=True) as process:
+    with owning_elsewhere(service, tmp_path, fork=True) as process:
         created_ids(process)
         (child,) = psutil.Process(process.pid).children()
 
