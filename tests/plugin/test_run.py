@@ -850,6 +850,37 @@ def test_without_a_reaper_a_signal_skips_no_stop(
     assert "1 created, 1 stopped (confirmed)" in output
 
 
+@pytest.mark.parametrize(
+    ("number", "distributed"),
+    [(signal.SIGINT, []), (signal.SIGTERM, []), (signal.SIGTERM, ["-n1"])],
+)
+def test_a_signal_while_pytest_finishes_the_run_loses_no_summary(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    number: signal.Signals,
+    distributed: list[str],
+) -> None:
+    pytester.makeconftest(
+        f"""
+        import os
+
+        def pytest_sessionfinish(session):
+            if not hasattr(session.config, "workerinput"):
+                os.kill(os.getpid(), {int(number)})
+        """
+    )
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest_subprocess(*distributed)
+
+    assert result.ret == (
+        pytest.ExitCode.INTERRUPTED if number is signal.SIGINT else 128 + number
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed)*"])
+    assert all_stopped(service, 1)
+
+
 def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

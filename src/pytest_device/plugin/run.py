@@ -241,6 +241,9 @@ class DeviceRun:
         """Stop the remaining sessions."""
         try:
             yield
+        except KeyboardInterrupt:
+            # Nothing else catches it here, and the summary of the run would be lost.
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
         finally:
             # Otherwise a forked child that runs to the end: its parent reconciles.
             if os.getpid() == self._pid:

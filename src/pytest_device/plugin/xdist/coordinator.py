@@ -250,8 +250,9 @@ class Coordinator:
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
-    @pytest.hookimpl(trylast=True)  # after pytest-xdist has stopped the workers
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    # Begins before pytest-xdist stops the workers, and ends after that.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Stop the sessions that workers left; exit with the status of a usage error or a signal if there was one.
 
         A killed worker stops nothing, and the reports of an interrupted one no longer arrive.
@@ -259,6 +260,12 @@ class Coordinator:
         # From here on, an interrupt would lose the summary of the run.
         self._signals.close()
 
+        try:
+            yield
+        finally:
+            self._finish(session)
+
+    def _finish(self, session: pytest.Session) -> None:
         if self._housekeeping:
             settings = settings_of(self._config)
             until = time.monotonic() + settings.stop_timeout_seconds
