@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
 import pytest
 
 from pytest_device import (
@@ -434,6 +435,44 @@ def test_a_killed_reaper_is_replaced_by_one_that_stops_its_sessions(
     assert service.statuses() == ["stopped"]
     assert (recorder.notes, recorder.warnings) == ([], [])
     assert entries(tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no such signal")
+def test_a_killed_reaper_does_not_end_a_run_that_restored_the_action_of_sigpipe(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
+    script = f"""
+import ctypes, os, pathlib, signal, sys
+from tests.sessions.reaper_clients import Served, reaper_client_at, request_at
+
+served = Served({service.url!r}, os.environ["DEVICE_TOKEN"], {service.app_id!r})
+client = reaper_client_at(served, pathlib.Path({str(tmp_path)!r}))
+session = client.create(request_at(served))
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+sys.setswitchinterval(60)
+print(flush=True)
+# Holds the interpreter's lock, so that no other thread notices the end of the reaper.
+ctypes.PyDLL(None).getchar()
+client.stop(session.id)
+client.close(10)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"DEVICE_TOKEN": service.token},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stdout is not None
+        run.stdout.readline()
+        reaper = psutil.Process(next_reaper(mark))
+        reaper.kill()
+        assert eventually(lambda: not reaper.is_running())
+        run.communicate("\n", timeout=60)
+
+    assert run.returncode == 0
+    assert service.statuses() == ["stopped"]
 
 
 def test_a_reaper_killed_twice_is_not_replaced_again_and_that_is_reported(

@@ -42,6 +42,8 @@ _KEPT_VARIABLES: Final = (
     "DYLD_FALLBACK_LIBRARY_PATH",
 )
 """Variables that Python may need to start; the rest of the run's environment is withheld."""
+_NO_SIGNAL: Final = getattr(socket, "MSG_NOSIGNAL", 0)
+"""Keeps a killed reaper from ending a run whose suite has restored the default action of SIGPIPE."""
 
 
 class NoReaper(NamedTuple):
@@ -172,7 +174,7 @@ class ReaperChannel:
         if isinstance(self._reaper, DirectCalls):
             self._reaper.send(request)
         else:
-            self._reaper.sendall(encode(request))
+            self._reaper.sendall(encode(request), _NO_SIGNAL)
 
     @property
     def is_detached(self) -> bool:
