@@ -260,6 +260,22 @@ def test_a_hanging_controller_costs_the_time_that_is_left_and_leaves_a_line(
     ]
 
 
+def test_a_controller_that_cannot_be_called_leaves_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "ftp://no.proxy")  # as a test may do
+    missing: list[str] = []
+
+    for kind in ("agent-device", "argent"):
+        session = session_at("https://controller.invalid", kind)
+        assert list(evidence_on(session, {}, missing=missing.append)) == []
+
+    assert [line.partition(":")[0] for line in missing] == [
+        "no evidence of the device",
+        "no evidence of the device",
+    ]
+
+
 def test_a_device_that_dies_while_it_is_read_leaves_what_was_read_before(
     controller: ScriptedServer,
 ) -> None:

@@ -40,6 +40,19 @@ def evidence_on(
         seconds: The maximum time for all pieces.
         missing: Called with a line for each piece that can't be read.
     """
+    try:
+        yield from _read_from(session, environment, recorder, seconds, missing)
+    except ControllerError as error:  # for example an invalid proxy variable
+        missing(f"no evidence of the device: {error}")
+
+
+def _read_from(
+    session: Session,
+    environment: Mapping[str, str],
+    recorder: "DeviceRecorder | None",
+    seconds: float,
+    missing: Callable[[str], object],
+) -> Iterator[tuple[str, Piece]]:
     limit = min(EVIDENCE_SECONDS, seconds)
     match session.type:
         case SessionType.AGENT_DEVICE:
