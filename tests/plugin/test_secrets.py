@@ -534,6 +534,20 @@ def test_the_report_of_a_module_that_cannot_be_collected_contains_no_secret(
     result.stdout.fnmatch_lines(["*assert '[*][*][*]' == ''*"])
 
 
+def test_the_error_of_a_conftest_that_cannot_be_imported_contains_no_secret(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = token_urlsafe()
+    monkeypatch.setenv("DEVICE_TOKEN", token)
+    pytester.makeconftest("import os\nassert os.environ['DEVICE_TOKEN'] == ''\n")
+
+    result = pytester.runpytest_subprocess()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*assert '[*][*][*]' == ''*"])
+    result.stderr.no_fnmatch_line(f"*{token}*")
+
+
 def test_the_cache_of_failed_tests_contains_no_secret(
     run: Run, pytester: pytest.Pytester
 ) -> None:

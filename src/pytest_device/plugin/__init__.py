@@ -45,6 +45,18 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests() -> Generator[None, object, object]:
+    """Mask the error of a ``conftest.py`` that can't be imported, which pytest prints before plugins are configured."""
+    try:
+        return (yield)
+    except Exception as error:
+        from pytest_device.plugin.output.secrets import mask_early_error
+
+        mask_early_error(error)
+        raise
+
+
 # Before pytest-xdist decides whether to start workers.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:

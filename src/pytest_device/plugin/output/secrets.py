@@ -83,6 +83,11 @@ def mask_error(config: pytest.Config, error: BaseException) -> None:
         _mask_error(error, config.stash[_SECRETS].redactor)
 
 
+def mask_early_error(error: BaseException) -> None:
+    """Mask the environment's secrets in an error that pytest prints before plugins are configured."""
+    _mask_error(error, Redactor(_of_environment()))
+
+
 class Secrets:
     """Registered as a plugin if there are secrets to mask."""
 
