@@ -127,7 +127,7 @@ class TransportError(ServiceError):
 
     Attributes:
         sent: False only if the request was certainly never sent, so that repeating it is safe.
-        is_run_ending: True if a signal is ending the run, so that the request was not sent.
+        is_run_ending: True if the run is ending, so that the request was not sent.
 
     >>> TransportError("connection refused", sent=False).sent
     False

@@ -659,7 +659,7 @@ class ReaperClient:
     ) -> R | None:
         """Send a request and return its response; without a response, request the stop of the session."""
         if self._is_ending:
-            text = "create: not sent, because a signal is ending the run"
+            text = "create: not sent, because the run is ending"
             raise TransportError(text, sent=False, is_run_ending=True)
 
         try:
