@@ -154,12 +154,22 @@ def seen(driver: Remote, name: str) -> WebElement:
     return driver.find_element(*by_test_id(name))
 
 
-def fresh(driver: Remote) -> Remote:
-    """Return a driver with the app installed, in front and without stored data."""
+@contextmanager
+def without_wait(driver: Remote) -> Generator[None]:
+    """Find elements without the implicit wait: that for one that is gone lasts until its end."""
+    driver.implicitly_wait(0)
+    try:
+        yield
+    finally:
+        driver.implicitly_wait(WAIT_SECONDS)
+
+
+def fresh(driver: Remote, screen: str = "reset") -> Remote:
+    """Return a driver with the app installed and in front: without stored data, or at a screen that stores none."""
     driver.switch_to.context("NATIVE_APP")
     driver.implicitly_wait(WAIT_SECONDS)
     named = "bundleId" if driver.capabilities["platformName"] == "iOS" else "package"
-    link = {"url": "notes:///reset", named: APP_ID}
+    link = {"url": f"notes:///{screen}", named: APP_ID}
     try:
         driver.execute_script("mobile: deepLink", link)
     except WebDriverException:  # an earlier test has removed the app

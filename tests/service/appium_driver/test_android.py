@@ -26,6 +26,7 @@ from tests.service.appium_driver.conftest import (
     WEBM,
     driven,
     fresh,
+    without_wait,
 )
 from tests.waiting import eventually
 
@@ -73,10 +74,11 @@ def test_uiautomator_selectors_have_their_usual_meaning(driver: Remote) -> None:
         'new UiScrollable(new UiSelector().scrollable(true)).scrollTextIntoView("Line 9")': "Line 9",
     }
     by_id(driver, "note-0")
-    found = {
-        selector: driver.find_elements(By.ANDROID_UIAUTOMATOR, selector)
-        for selector in selectors
-    }
+    with without_wait(driver):
+        found = {
+            selector: driver.find_elements(By.ANDROID_UIAUTOMATOR, selector)
+            for selector in selectors
+        }
     assert {
         selector: hits[0].text if hits else None for selector, hits in found.items()
     } == selectors

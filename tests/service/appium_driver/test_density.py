@@ -67,9 +67,11 @@ def test_gestures_are_in_pixels(dense: Remote) -> None:
 
 
 @pytest.mark.parametrize("density", [0, 5000, "high"])
-def test_an_impossible_density_is_refused(phone: Remote, density: object) -> None:
+def test_an_impossible_density_is_refused(
+    android_driver: Remote, density: object
+) -> None:
     with pytest.raises(InvalidArgumentException, match="from 80 to 1000 dots per inch"):
-        phone.update_settings({"displayDensity": density})
+        android_driver.update_settings({"displayDensity": density})
 
 
 def test_capabilities_can_have_settings(android: Session) -> None:

@@ -4,6 +4,7 @@ import base64
 import struct
 import zlib
 from collections.abc import Generator
+from contextlib import suppress
 
 import pytest
 from appium.webdriver import Remote
@@ -17,7 +18,13 @@ from selenium.common.exceptions import (
 )
 
 from pytest_device.sessions.models import Session
-from tests.service.appium_driver.conftest import WAIT_SECONDS, WEBM, driven, seen
+from tests.service.appium_driver.conftest import (
+    WAIT_SECONDS,
+    WEBM,
+    driven,
+    seen,
+    without_wait,
+)
 from tests.service.appium_driver.test_native_context import PAGES, PAGES_ID
 from tests.waiting import eventually
 
@@ -37,7 +44,7 @@ def driver(opened: Remote) -> Generator[Remote]:
     opened.terminate_app(PAGES_ID)
     opened.activate_app(PAGES_ID)
     yield opened
-    if opened.find_elements(By.ID, f"{PACKAGE}button2"):
+    with suppress(NoAlertPresentException):
         opened.switch_to.alert.dismiss()
 
 
@@ -103,7 +110,8 @@ def test_a_tap_on_a_button_closes_an_alert(
     box = driver.find_element(By.ID, f"{PACKAGE}{name}").rect
     driver.tap([(box["x"] + box["width"] // 2, box["y"] + box["height"] // 2)])
     assert seen(driver, "heard").text == heard
-    assert not driver.find_elements(By.ID, f"{PACKAGE}message")
+    with without_wait(driver):
+        assert not driver.find_elements(By.ID, f"{PACKAGE}message")
 
 
 def test_a_tap_beside_the_buttons_leaves_an_alert_open(driver: Remote) -> None:
@@ -137,7 +145,8 @@ def test_the_device_works_while_an_alert_is_open(driver: Remote) -> None:
     driver.orientation = "PORTRAIT"
     states = [driver.query_app_state(PAGES_ID), driver.current_package]
     driver.background_app(-1)
-    states += [driver.query_app_state(PAGES_ID), is_shown(driver)]
+    with without_wait(driver):
+        states += [driver.query_app_state(PAGES_ID), is_shown(driver)]
     driver.activate_app(PAGES_ID)
     states += [driver.query_app_state(PAGES_ID), is_shown(driver)]
 
@@ -217,14 +226,11 @@ def test_an_alert_that_opens_during_a_find_is_found(driver: Remote) -> None:
 def test_the_app_is_out_of_reach_behind_an_alert(driver: Remote) -> None:
     counter = seen(driver, "counter")
     ask(driver)
-    driver.implicitly_wait(0)
-    try:
+    with without_wait(driver):
         with pytest.raises(NoSuchElementException):
             seen(driver, "counter")
         with pytest.raises(UnexpectedAlertPresentException, match="Really"):
             counter.click()
-    finally:
-        driver.implicitly_wait(WAIT_SECONDS)
 
 
 def test_a_list_opens_and_sets_the_option_that_is_tapped(driver: Remote) -> None:
@@ -238,14 +244,16 @@ def test_a_list_opens_and_sets_the_option_that_is_tapped(driver: Remote) -> None
     ]
     options[1].click()
     assert seen(driver, "heard").text == "green"
-    assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
+    with without_wait(driver):
+        assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
 
 
 def test_the_back_key_closes_a_list(driver: Remote) -> None:
     seen(driver, "colour").click()
     assert driver.find_elements(By.ID, f"{PACKAGE}text1")
     driver.back()
-    assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
+    with without_wait(driver):
+        assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
     assert seen(driver, "colour").text == "red"
 
 
@@ -255,7 +263,8 @@ def test_an_alert_because_of_a_choice_is_shown_instead_of_the_list(
     seen(driver, "announced").click()
     driver.find_element(By.XPATH, "//*[@text='south']").click()
     assert part(driver, "message") == "south"
-    assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
+    with without_wait(driver):
+        assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
 
     driver.switch_to.alert.accept()
 
@@ -315,7 +324,8 @@ def test_a_wheel_of_ios_sets_the_option_that_it_is_turned_to(
         turn(driver, wheel, "previous")
     driver.find_element(By.ACCESSIBILITY_ID, "Done").click()
 
-    assert not driver.find_elements(By.CLASS_NAME, "XCUIElementTypePickerWheel")
+    with without_wait(driver):
+        assert not driver.find_elements(By.CLASS_NAME, "XCUIElementTypePickerWheel")
     assert seen(driver, "heard").text == "green blue green red"
     assert seen(driver, "colour").text == "red"
 
@@ -345,7 +355,8 @@ def test_an_alert_because_of_a_wheel_is_shown_instead_of_it(
     driver.find_element(*wheel).send_keys("south")
     alert = driver.find_element(By.CLASS_NAME, "XCUIElementTypeAlert")
     assert alert.get_attribute("label") == "south"
-    assert not driver.find_elements(*wheel)
+    with without_wait(driver):
+        assert not driver.find_elements(*wheel)
 
     driver.switch_to.alert.accept()
 

@@ -8,14 +8,12 @@ from selenium.common.exceptions import (
     InvalidElementStateException,
 )
 
-from tests.service.appium_driver.conftest import seen
+from tests.service.appium_driver.conftest import fresh, seen
 
 
-@pytest.fixture(params=["phone", "iphone"])
+@pytest.fixture(params=["android_driver", "ios_driver"])
 def driver(request: pytest.FixtureRequest) -> Remote:
-    driver: Remote = request.getfixturevalue(request.param)
-    driver.get("notes:///fields")
-    return driver
+    return fresh(request.getfixturevalue(request.param), "fields")
 
 
 @pytest.mark.parametrize(

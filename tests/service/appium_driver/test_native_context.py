@@ -29,6 +29,7 @@ from tests.service.appium_driver.conftest import (
     by_test_id,
     driven,
     seen,
+    without_wait,
 )
 from tests.spec.phones.row import Command
 from tests.waiting import eventually
@@ -103,8 +104,7 @@ def test_chromedriver_starts_with_the_first_web_context(
 def test_a_command_waits_for_the_navigation_before_it(
     driver: Remote, begin: str
 ) -> None:
-    driver.implicitly_wait(0)
-    try:
+    with without_wait(driver):
         if begin == "click":
             seen(driver, "link").click()
         else:
@@ -112,8 +112,6 @@ def test_a_command_waits_for_the_navigation_before_it(
                 "milk" + (Keys.ENTER if begin == "enter" else "\n")
             )
         assert seen(driver, "title").text == "Second"
-    finally:
-        driver.implicitly_wait(WAIT_SECONDS)
 
 
 def test_an_element_of_a_page_that_was_left_is_stale(driver: Remote) -> None:
@@ -171,7 +169,8 @@ def test_a_second_window_is_on_the_screen_until_it_closes(driver: Remote) -> Non
 
 def test_a_document_without_elements_has_none(driver: Remote) -> None:
     seen(driver, "clear").click()
-    assert driver.find_elements(By.CLASS_NAME, "android.widget.Button") == []
+    with without_wait(driver):
+        assert driver.find_elements(By.CLASS_NAME, "android.widget.Button") == []
     assert "<hierarchy" in driver.page_source
     with pytest.raises(NoAlertPresentException):
         driver.switch_to.alert.accept()
@@ -348,7 +347,15 @@ def tap_often(driver: Remote, how: str) -> str:
     return counter.text
 
 
-@pytest.mark.parametrize("how", ["click", "tap", "gesture"])
+# `tap` and `gesture` send touches, `click` the events of a mouse: the gate has touches here, a mouse below.
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("click", marks=pytest.mark.nightly),
+        "tap",
+        pytest.param("gesture", marks=pytest.mark.nightly),
+    ],
+)
 def test_every_tap_arrives_while_the_screen_is_recorded(
     driver: Remote, how: str
 ) -> None:
@@ -370,7 +377,9 @@ def test_a_recording_adds_no_window(driver: Remote) -> None:
     assert len(windows) == 1
 
 
-@pytest.mark.parametrize("how", ["click", "tap"])
+@pytest.mark.parametrize(
+    "how", ["click", pytest.param("tap", marks=pytest.mark.nightly)]
+)
 def test_every_tap_arrives_while_the_screen_is_watched(
     driver: Remote, android: Session, how: str
 ) -> None:

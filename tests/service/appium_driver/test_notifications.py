@@ -20,10 +20,10 @@ SCRIPT = "mobile: localNotifications"
     ],
 )
 def test_invalid_arguments_of_the_script_are_refused(
-    phone: Remote, given: dict[str, Any], problem: str
+    android_driver: Remote, given: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(InvalidArgumentException, match=problem):
-        phone.execute_script(SCRIPT, given)
+        android_driver.execute_script(SCRIPT, given)
 
 
 @pytest.mark.parametrize(

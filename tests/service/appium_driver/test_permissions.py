@@ -19,7 +19,12 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 import tests.spec.phones
 from pytest_device.sessions.models import Session
-from tests.service.appium_driver.conftest import WAIT_SECONDS, driven, seen
+from tests.service.appium_driver.conftest import (
+    WAIT_SECONDS,
+    driven,
+    seen,
+    without_wait,
+)
 from tests.spec.phones.row import APP_ID
 
 APP: Final = Path(tests.spec.phones.__file__).parent / "app"
@@ -191,18 +196,17 @@ def test_a_question_works_in_mid_recording(phone: Remote) -> None:
 def test_finds_of_ios_see_the_app_behind_a_question(iphone: Remote) -> None:
     ask(iphone, NOTIFY)
     next_alert(iphone)
-    iphone.implicitly_wait(0)
-    try:
+    with without_wait(iphone):
         with pytest.raises(NoSuchElementException):
             iphone.find_element(By.ACCESSIBILITY_ID, "Allow")
         assert seen(iphone, "heard").text == "-"
         iphone.update_settings({"respectSystemAlerts": True})
-        allow = iphone.find_element(By.ACCESSIBILITY_ID, "Allow")
-        assert allow.get_attribute("type") == "XCUIElementTypeButton"
-        allow.click()
-    finally:
-        iphone.update_settings({"respectSystemAlerts": False})
-        iphone.implicitly_wait(WAIT_SECONDS)
+        try:
+            allow = iphone.find_element(By.ACCESSIBILITY_ID, "Allow")
+            assert allow.get_attribute("type") == "XCUIElementTypeButton"
+            allow.click()
+        finally:
+            iphone.update_settings({"respectSystemAlerts": False})
     assert heard(iphone, "-granted")
 
 

@@ -1,4 +1,7 @@
-"""What the `mobile:` scripts accept: those of the platform, with their arguments."""
+"""What the `mobile:` scripts accept: those of the platform, with their arguments.
+
+A script that is refused does not need the app: these tests use the drivers as they are.
+"""
 
 from typing import Any
 
@@ -19,23 +22,27 @@ PLACE = {"direction": "down", "left": 10, "top": 10, "width": 100, "height": 100
 @pytest.mark.parametrize(
     "script", ["activeAppInfo", "touchAndHold", "alert", "sendBiometricMatch"]
 )
-def test_an_ios_script_is_refused_on_android(phone: Remote, script: str) -> None:
+def test_an_ios_script_is_refused_on_android(
+    android_driver: Remote, script: str
+) -> None:
     with pytest.raises(
         UnknownMethodException,
         match=f"'mobile: {script}' is a script of iOS, this is Android",
     ):
-        phone.execute_script(f"mobile: {script}", {"duration": 1, "action": "accept"})
+        android_driver.execute_script(
+            f"mobile: {script}", {"duration": 1, "action": "accept"}
+        )
 
 
 @pytest.mark.parametrize(
     "script", ["getCurrentPackage", "clickGesture", "acceptAlert", "shell"]
 )
-def test_an_android_script_is_refused_on_ios(iphone: Remote, script: str) -> None:
+def test_an_android_script_is_refused_on_ios(ios_driver: Remote, script: str) -> None:
     with pytest.raises(
         UnknownMethodException,
         match=f"'mobile: {script}' is a script of Android, this is iOS",
     ):
-        iphone.execute_script(f"mobile: {script}", {"x": 1, "y": 1})
+        ios_driver.execute_script(f"mobile: {script}", {"x": 1, "y": 1})
 
 
 @pytest.mark.parametrize(
@@ -57,12 +64,12 @@ def test_an_android_script_is_refused_on_ios(iphone: Remote, script: str) -> Non
     ],
 )
 def test_mandatory_arguments_of_a_script_are_required(
-    phone: Remote, script: str, given: dict[str, Any], reason: str
+    android_driver: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(
         InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"
     ):
-        phone.execute_script(f"mobile: {script}", given)
+        android_driver.execute_script(f"mobile: {script}", given)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +89,12 @@ def test_mandatory_arguments_of_a_script_are_required(
     ],
 )
 def test_mandatory_arguments_of_an_ios_script_are_required(
-    iphone: Remote, script: str, given: dict[str, Any], reason: str
+    ios_driver: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(
         InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"
     ):
-        iphone.execute_script(f"mobile: {script}", given)
+        ios_driver.execute_script(f"mobile: {script}", given)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +111,13 @@ def test_mandatory_arguments_of_an_ios_script_are_required(
     ],
 )
 def test_an_unknown_argument_is_refused_with_the_closest_match(
-    phone: Remote, script: str, given: dict[str, Any], reason: str
+    android_driver: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(
         InvalidArgumentException,
         match=rf"'mobile: {script}' has no argument '\w+': {reason}",
     ):
-        phone.execute_script(f"mobile: {script}", given)
+        android_driver.execute_script(f"mobile: {script}", given)
 
 
 @pytest.mark.parametrize(
@@ -157,20 +164,22 @@ def test_coordinates_of_none_are_left_out(phone: Remote) -> None:
     )
 
 
-def test_a_misspelled_script_is_refused_with_the_closest_match(phone: Remote) -> None:
+def test_a_misspelled_script_is_refused_with_the_closest_match(
+    android_driver: Remote,
+) -> None:
     with pytest.raises(
         UnknownMethodException,
         match=r"'mobile: clickGestures' .* did you mean 'mobile: clickGesture'",
     ):
-        phone.execute_script("mobile: clickGestures", {"x": 1, "y": 1})
+        android_driver.execute_script("mobile: clickGestures", {"x": 1, "y": 1})
 
 
-def test_arguments_must_be_an_object(phone: Remote) -> None:
+def test_arguments_must_be_an_object(android_driver: Remote) -> None:
     with pytest.raises(
         InvalidArgumentException,
         match="arguments of 'mobile: deepLink' must be an object",
     ):
-        phone.execute_script("mobile: deepLink", "notes:///life")
+        android_driver.execute_script("mobile: deepLink", "notes:///life")
 
 
 @pytest.mark.parametrize(
@@ -316,22 +325,18 @@ def test_a_plugins_command_is_refused_by_name(phone: Remote) -> None:
 
 
 @pytest.mark.parametrize("context", ["NATIVE_APP", f"WEBVIEW_{APP_ID}"])
-@pytest.mark.parametrize(
-    "script",
-    [
+def test_a_clouds_status_scripts_have_no_effect(phone: Remote, context: str) -> None:
+    phone.switch_to.context(context)
+
+    for script in (
         "lambda-status=passed",
         'lambda-hook: {"action": "setTestStatus", "arguments": {"status": "passed"}}',
         "sauce:job-result=failed",
         "sauce:context=opens the note",
         'browserstack_executor: {"action": "setSessionStatus", "arguments": {}}',
         'browserstack_executor: {"action": "annotate", "arguments": {}}',
-    ],
-)
-def test_a_clouds_status_scripts_have_no_effect(
-    phone: Remote, context: str, script: str
-) -> None:
-    phone.switch_to.context(context)
-    assert phone.execute_script(script) is None
+    ):
+        assert phone.execute_script(script) is None, script
 
 
 @pytest.mark.parametrize(
