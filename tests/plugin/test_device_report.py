@@ -93,6 +93,15 @@ EXPECTED = {
 }
 
 
+also_alone_at_night = pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="alone", marks=pytest.mark.nightly),
+        pytest.param(["-n1"], id="distributed"),
+    ],
+)
+
+
 @pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "distributed"])
 def test_a_run_with_devices_leaves_a_report_of_all_its_tests(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
@@ -170,7 +179,7 @@ class TestIt(unittest.TestCase):
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+@also_alone_at_night
 def test_a_failure_is_at_a_line_of_the_suite_not_in_the_library_that_raised_it(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:
@@ -294,7 +303,7 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
     assert eventually(lambda: set(service.statuses()) == {"stopped"}, 30)
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+@also_alone_at_night
 def test_an_unwritable_report_is_noted_once_and_tests_keep_their_results(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -388,18 +397,27 @@ def test_a_run_that_starts_while_another_one_is_going_on_leaves_its_files_alone(
     assert service.statuses() == ["stopped", "stopped"]
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["{}\n", "1\n", '"text"\n', "[" * 100_000 + "\n"],
-    ids=["object", "number", "text", "deep"],
-)
+OTHER_LINES = {
+    "object": "{}\n",
+    "number": "1\n",
+    "text": '"text"\n',
+    "deep": "[" * 100_000 + "\n",
+}
+
+
 def test_files_of_others_in_the_directory_stay(
-    pytester: pytest.Pytester, service: FaultyService, content: str
+    pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(INNER)
     (pytester.path / ".gitignore").write_text("build\n")
-    (pytester.path / "lines.jsonl").write_text(content)
-    own = ("lines.lock", "poetry.lock", "device-runner.json", "device-run-own.json")
+    for name, content in OTHER_LINES.items():
+        (pytester.path / f"{name}.jsonl").write_text(content)
+    own = (
+        *(f"{name}.lock" for name in OTHER_LINES),
+        "poetry.lock",
+        "device-runner.json",
+        "device-run-own.json",
+    )
     for name in own:
         (pytester.path / name).write_text("[]")
     metadata = {"method": "onBlobReportMetadata", "params": {"userAgent": "other/1"}}
@@ -413,7 +431,8 @@ def test_files_of_others_in_the_directory_stay(
         pytester.runpytest(*options).assert_outcomes(passed=1)
 
     assert (pytester.path / ".gitignore").read_text() == "build\n"
-    assert (pytester.path / "lines.jsonl").exists()
+    for name, content in OTHER_LINES.items():
+        assert (pytester.path / f"{name}.jsonl").read_text() == content
     for name in own:
         assert (pytester.path / name).read_text() == "[]"
     assert (pytester.path / "own.zip").exists()
@@ -492,7 +511,7 @@ def steps(blob: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+@also_alone_at_night
 def test_fixtures_and_steps_of_a_test_are_steps_of_its_report(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:
@@ -589,7 +608,7 @@ def pytest_runtest_makereport():
 """
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+@also_alone_at_night
 def test_a_bar_begins_with_its_session_even_if_that_is_reported_later(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

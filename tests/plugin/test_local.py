@@ -297,12 +297,17 @@ def one_emulator(directory: Path) -> str:
 @pytest.mark.parametrize(
     ("number", "options"),
     [
-        (signal.SIGINT, ["--device-local"]),
-        (signal.SIGKILL, ["--device-local", "-n1"]),
         # The service ends its programs in one of these two ways: at the run's request, or because the run is gone.
         (signal.SIGTERM, ["--device-local-real"]),
-        (signal.SIGKILL, ["--device-local-real"]),
-        (signal.SIGINT, ["--device-local-real", "-n1"]),
+        (signal.SIGKILL, ["--device-local", "-n1"]),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                (signal.SIGINT, ["--device-local"]),
+                (signal.SIGKILL, ["--device-local-real"]),
+                (signal.SIGINT, ["--device-local-real", "-n1"]),
+            )
+        ),
     ],
 )
 def test_no_program_survives_the_run_however_it_ends(
@@ -379,21 +384,10 @@ def test_a_failing_npm_is_reported_with_its_message_and_leaves_nothing(
     assert programs() == []
 
 
-@pytest.mark.parametrize(
-    ("mark", "options"),
-    [
-        ("skip", []),
-        ("skipif(True, reason='no device here')", []),
-        ("skipif(condition=True, reason='no device here')", []),
-        ("slow", ["-m", "not slow"]),
-    ],
-)
 def test_a_run_without_device_tests_installs_nothing(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    mark: str,
-    options: list[str],
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     FakeProgram.made(tmp_path / "bin/node").answers(
@@ -404,19 +398,34 @@ def test_a_run_without_device_tests_installs_nothing(
     monkeypatch.setenv("PATH", str(npm.path.parent), prepend=os.pathsep)
     pytester.makeini("[pytest]\nmarkers = slow")
     pytester.makepyfile(
-        f"""
+        """
         import pytest
+
+        on_a_device = pytest.mark.device(platform="ios", type="appium")
 
         def test_plain(): pass
 
-        @pytest.mark.{mark}
-        @pytest.mark.device(platform="ios", type="appium")
-        def test_on_a_device(device_driver): pass
+        @pytest.mark.skip
+        @on_a_device
+        def test_skipped(device_driver): pass
+
+        @pytest.mark.skipif(True, reason="no device here")
+        @on_a_device
+        def test_skipped_under_a_condition(device_driver): pass
+
+        @pytest.mark.skipif(condition=True, reason="no device here")
+        @on_a_device
+        def test_skipped_under_a_named_condition(device_driver): pass
+
+        @pytest.mark.slow
+        @on_a_device
+        def test_deselected(device_driver): pass
         """
     )
 
-    result = pytester.runpytest_subprocess("--device-local", *options)
+    result = pytester.runpytest_subprocess("--device-local", "-m", "not slow")
 
+    result.assert_outcomes(passed=1, skipped=3, deselected=1)
     assert result.ret == pytest.ExitCode.OK
     assert not npm.asked
     assert programs() == []
