@@ -74,7 +74,7 @@ def test_the_receipt_is_next_to_the_tests_artifacts_even_if_the_directory_was_ch
     pytester.makepyfile(FAILING)
     pytester.makeconftest("import os\nos.mkdir('elsewhere')\nos.chdir('elsewhere')")
 
-    pytester.runpytest_subprocess(
+    pytester.runpytest(
         "--device-artifacts-dir=left", "--device-report=left"
     ).assert_outcomes(failed=1)
 

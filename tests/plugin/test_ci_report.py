@@ -389,7 +389,7 @@ def test_the_summary_of_an_interrupted_run_says_so(
         """
     )
 
-    pytester.runpytest_subprocess()
+    pytester.runpytest(no_reraise_ctrlc=True)
 
     heading, _, sentence, *_ = github.read_text().splitlines()
     assert heading == "### Device tests: 1 passed"
@@ -448,15 +448,17 @@ def test_long_details_are_a_group_of_a_github_log(pytester: pytest.Pytester) -> 
 
 @pytest.mark.usefixtures("service")
 def test_long_details_are_a_collapsed_section_of_a_gitlab_log(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("GITLAB_CI", "true")
     pytester.makepyfile(LONG)
 
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest()
 
     # The result has no carriage returns, with which a mark ends.
-    log = (pytester.path / "stdout").read_bytes().decode()
+    log = capsys.readouterr().out
     marks = re.findall(
         r"section_(start|end):(\d+):([\w.-]+)(\[collapsed=true\])?\r\x1b\[0K", log
     )

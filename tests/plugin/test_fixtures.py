@@ -253,7 +253,7 @@ def test_a_forked_child_creates_sessions_and_leaves_none(
         """
     )
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest().assert_outcomes(passed=1)
 
     assert eventually(lambda: service.statuses() == ["stopped", "stopped"])
 
@@ -283,7 +283,7 @@ def test_a_forked_child_is_refused_a_device_and_leaves_its_parents_alone(
         """
     )
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest().assert_outcomes(passed=1)
 
     assert service.statuses() == ["stopped"]
 

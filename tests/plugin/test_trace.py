@@ -54,7 +54,7 @@ def traces(directory: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "kept"),
     [
-        ([], ["test_it.py-test_fails"]),
+        pytest.param([], ["test_it.py-test_fails"], marks=pytest.mark.nightly),
         (["--device-trace=off"], []),
         (["--device-trace=on"], ["test_it.py-test_fails", "test_it.py-test_passes"]),
         (["--device-trace=on-first-retry"], []),
@@ -165,7 +165,7 @@ def test_the_trace_of_an_interrupted_test_has_its_teardown(
 ) -> None:
     pytester.makepyfile(INTERRUPTED)
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result = pytester.runpytest("-p", "no:cacheprovider", no_reraise_ctrlc=True)
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert "cannot save" not in result.stdout.str()
@@ -202,7 +202,7 @@ def test_two_runs_that_write_the_same_trace_at_once_do_not_disturb_each_other(
 ) -> None:
     pytester.makepyfile(TWICE)
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result = pytester.runpytest("-p", "no:cacheprovider")
 
     result.assert_outcomes(failed=1)
     assert "cannot save" not in result.stdout.str()
