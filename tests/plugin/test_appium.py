@@ -217,7 +217,13 @@ def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "on two workers"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="alone", marks=pytest.mark.nightly),
+        pytest.param(["-n2"], id="on two workers"),
+    ],
+)
 def test_rejected_capabilities_do_not_cost_a_device_per_test(
     pytester: pytest.Pytester,
     controller: ScriptedServer,
@@ -736,12 +742,13 @@ ON_FIRE = (
     ("reason", "cause", "distributed"),
     [
         (INVALID, "config: Appium rejected", []),
-        (
+        pytest.param(
             f"Cannot download the app from {ARCHIVE}: status code 404",
             "app: Appium could not install",
             [],
+            marks=pytest.mark.nightly,
         ),
-        (*ON_FIRE, []),
+        pytest.param(*ON_FIRE, [], marks=pytest.mark.nightly),
         (*ON_FIRE, ["-n2"]),
     ],
 )
@@ -836,7 +843,9 @@ def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_serve
     result.stdout.no_fnmatch_line("*at a line*")
 
 
-@pytest.mark.parametrize("options", [(), ("--full-trace",)])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("--full-trace",), marks=pytest.mark.nightly)]
+)
 def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clients(
     pytester: pytest.Pytester, controller: ScriptedServer, options: tuple[str, ...]
 ) -> None:
@@ -863,7 +872,17 @@ def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clie
         result.stdout.fnmatch_lines([">*find_element('id', 'title')", "E *"])
 
 
-@pytest.mark.parametrize("style", ["short", "long", "line", "native"])
+@pytest.mark.parametrize(
+    "style",
+    [
+        "long",
+        "native",
+        *(
+            pytest.param(style, marks=pytest.mark.nightly)
+            for style in ("short", "line")
+        ),
+    ],
+)
 def test_no_traceback_style_shows_frames_of_clients(
     pytester: pytest.Pytester, controller: ScriptedServer, style: str
 ) -> None:

@@ -51,7 +51,9 @@ def test_a_plan_beyond_the_budget_is_refused_before_a_session_is_created(
     assert creates(service) == 0
 
 
-@pytest.mark.parametrize("action", ["warn", "stop"])
+@pytest.mark.parametrize(
+    "action", [pytest.param("warn", marks=pytest.mark.nightly), "stop"]
+)
 def test_otherwise_the_summary_says_once_that_the_plan_exceeds_the_budget(
     pytester: pytest.Pytester, service: FaultyService, action: str
 ) -> None:
@@ -68,7 +70,9 @@ def test_otherwise_the_summary_says_once_that_the_plan_exceeds_the_budget(
     result.stdout.fnmatch_lines(["budget: 0.* of 2 minutes used"])
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@pytest.mark.parametrize(
+    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n2"]]
+)
 def test_a_run_that_has_used_its_budget_creates_no_more_sessions(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -168,7 +172,9 @@ def test_alone(device_session): pass
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("options", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
+)
 def test_the_minutes_add_up_by_platform_and_owner(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:

@@ -29,16 +29,26 @@ CONFIG: Final[Fault] = (
 )
 
 
-@pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
-    ("faults", "plain", "status"),
+    ("faults", "plain", "status", "workers"),
     [
-        ([INFRASTRUCTURE], "True", 10),
-        ([INFRASTRUCTURE], "False", 1),
-        ([CONFIG], "True", 11),
-        ([CONFIG, INFRASTRUCTURE], "True", 11),
-        ([], "False", 1),
-        ([], "True", 0),
+        ([INFRASTRUCTURE], "True", 10, 0),
+        ([INFRASTRUCTURE], "True", 10, 2),
+        ([INFRASTRUCTURE], "False", 1, 0),
+        ([CONFIG], "True", 11, 0),
+        ([CONFIG, INFRASTRUCTURE], "True", 11, 0),
+        ([], "False", 1, 0),
+        ([], "True", 0, 0),
+        *(
+            pytest.param(*case, 2, marks=pytest.mark.nightly)
+            for case in (
+                ([INFRASTRUCTURE], "False", 1),
+                ([CONFIG], "True", 11),
+                ([CONFIG, INFRASTRUCTURE], "True", 11),
+                ([], "False", 1),
+                ([], "True", 0),
+            )
+        ),
     ],
 )
 def test_the_status_says_what_broke(
@@ -90,7 +100,7 @@ def test_a_file_that_cannot_be_collected_is_a_failure_without_a_verdict(
     assert result.ret == 1
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.nightly), 1])
 def test_the_verdict_is_a_property_in_junit_xml(
     pytester: pytest.Pytester, service: FaultyService, workers: int
 ) -> None:

@@ -43,17 +43,23 @@ def _unusable(
 
 
 @pytest.mark.usefixtures("_unusable")
-@either_way
-@pytest.mark.parametrize("quiet", [[], ["-q"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-q"],
+        ["-n2"],
+        *(
+            pytest.param(case, marks=pytest.mark.nightly)
+            for case in ([], ["-q", "-n2"])
+        ),
+    ],
+)
 def test_a_run_without_a_ledger_says_so_once_and_before_its_first_device(
-    pytester: pytest.Pytester,
-    service: FaultyService,
-    options: list[str],
-    quiet: list[str],
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     pytester.makepyfile(DRIVEN)
 
-    result = pytester.runpytest("-s", *quiet, *options)
+    result = pytester.runpytest("-s", *options)
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([NO_LEDGER])
@@ -137,7 +143,9 @@ def test_a_file_system_without_locks_is_a_missing_ledger(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
-@either_way
+@pytest.mark.parametrize(
+    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n2"]]
+)
 def test_a_run_without_a_reaper_says_so_once_and_before_its_first_device(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

@@ -204,7 +204,9 @@ def test_an_unresponsive_server_is_a_configuration_error(
     assert limited.sessions() == []
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize(
+    "workers", ["-n0", pytest.param("-n1", marks=pytest.mark.nightly)]
+)
 def test_without_the_client_the_extra_is_named(
     pytester: pytest.Pytester, limited: FaultyService, workers: str
 ) -> None:

@@ -89,7 +89,15 @@ def words_of(lines: Iterable[str]) -> list[str]:
 
 @pytest.mark.parametrize(
     "args",
-    [[], ["-v"], ["-s"], ["-vs"], ["-q"], ["--capture=sys"], ["--capture=tee-sys"]],
+    [
+        [],
+        ["-v"],
+        ["-s"],
+        ["-q"],
+        ["--capture=sys"],
+        pytest.param(["-vs"], marks=pytest.mark.nightly),
+        pytest.param(["--capture=tee-sys"], marks=pytest.mark.nightly),
+    ],
 )
 def test_the_screen_shows_a_live_line_during_a_boot_and_afterwards_the_same_as_a_log(
     pytester: pytest.Pytester,
@@ -256,7 +264,12 @@ def test_an_output_line_replaces_the_live_line(pytester: pytest.Pytester) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("CI", "true"), ("BUILD_NUMBER", "7"), ("TERM", "dumb")]
+    ("name", "value"),
+    [
+        ("CI", "true"),
+        pytest.param("BUILD_NUMBER", "7", marks=pytest.mark.nightly),
+        ("TERM", "dumb"),
+    ],
 )
 def test_no_live_line_is_drawn_without_an_interactive_terminal(
     pytester: pytest.Pytester,
@@ -275,7 +288,9 @@ def test_no_live_line_is_drawn_without_an_interactive_terminal(
     assert any("1 passed" in line for line in run.lines())
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
+)
 def test_the_usual_boot_time_is_learned_from_earlier_runs(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
@@ -374,7 +389,7 @@ def test_an_infrastructure_error_during_a_test_is_not_a_failure_and_is_listed_wi
 ) -> None:
     pytester.makepyfile(test_it=LOSES_ITS_DEVICE)
 
-    result = pytester.runpytest_subprocess("-v", *distributed)
+    result = pytester.runpytest("-v", *distributed)
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
@@ -571,7 +586,9 @@ def test_on_ios(device_session): pass
 """
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
+)
 def test_a_fold_gets_each_event_and_incident_of_the_run_once_and_masked(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
