@@ -327,3 +327,43 @@ def test_a_lost_controller_is_shown_with_the_line_of_the_test(
         ],
         consecutive=True,
     )
+
+
+def test_errors_that_refuse_attributes_and_comparisons_fail_only_their_tests(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import dataclasses, os, pytest
+
+        pytestmark = pytest.mark.device(platform="android", share="run")
+
+        @dataclasses.dataclass(frozen=True)
+        class Frozen(Exception):
+            text: str
+
+        class Incomparable(Exception):
+            __hash__ = None
+
+            def __eq__(self, other):
+                raise RuntimeError
+
+        def test_frozen(device_session):
+            raise Frozen("plain")
+
+        def test_frozen_secret(device_session):
+            raise Frozen(os.environ["DEVICE_TOKEN"])
+
+        def test_incomparable(device_session):
+            try:
+                raise Incomparable("first")
+            except Incomparable as error:
+                raise Incomparable("second") from error
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(["*Frozen: *plain*", "*Incomparable: second"])
+    result.stdout.no_fnmatch_line(f"*{service.token}*")

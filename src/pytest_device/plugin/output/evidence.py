@@ -665,7 +665,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and those that led to it, the latest first, as Python shows them."""
     link: BaseException | None = error
     seen: list[BaseException] = []
-    while link is not None and link not in seen:
+    # By identity: an error of the suite may compare in its own way.
+    while link is not None and all(link is not earlier for earlier in seen):
         seen.append(link)
         yield link
 

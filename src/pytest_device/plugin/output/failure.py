@@ -43,12 +43,13 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
         if not frames or (frames[-1][1] == _OURS and not is_of_client):
             continue
 
-        raised.__traceback__ = _without_clients(frames[0][0])
+        raised.with_traceback(_without_clients(frames[0][0]))
         cause = raised.__cause__ or raised.__context__
         # Raised and handled within the client: nothing of the suite led to it.
         if cause and all(is_client for _, is_client in _marked(cause.__traceback__)):
-            raised.__cause__ = None
-            raised.__suppress_context__ = True
+            # The class may refuse attributes, as a frozen dataclass does.
+            object.__setattr__(raised, "__cause__", None)
+            object.__setattr__(raised, "__suppress_context__", True)
 
         message: object = getattr(raised, "msg", None)
         if isinstance(message, str) and is_of_client:
@@ -60,7 +61,8 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     seen: list[BaseException] = []
-    while error is not None and error not in seen:
+    # By identity: an error of the suite may compare in its own way.
+    while error is not None and all(error is not earlier for earlier in seen):
         seen.append(error)
         yield error
         error = error.__cause__ or error.__context__

@@ -296,13 +296,15 @@ def _mask_error(error: BaseException, redactor: Redactor) -> None:
             continue
 
         chain.append(link)
-        link.args = _masked(link.args, redactor)
+        # The class may refuse attributes, as a frozen dataclass does.
+        object.__setattr__(link, "args", _masked(link.args, redactor))
         _mask_attributes(link, redactor)
 
         for kind, names in _SHOWN.items():
             if isinstance(link, kind):
                 for name in names:
-                    setattr(link, name, _masked(getattr(link, name), redactor))
+                    masked = _masked(getattr(link, name), redactor)
+                    object.__setattr__(link, name, masked)
 
         pending += [link.__cause__, link.__context__]
 
