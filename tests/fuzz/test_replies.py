@@ -13,8 +13,8 @@ import pytest
 from hypothesis import settings
 
 from pytest_device.errors import DeviceError
+from pytest_device.events import Event, Note, detail_of, session_id_of
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Event, Note, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session

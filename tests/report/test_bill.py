@@ -2,10 +2,7 @@
 
 import pytest
 
-from pytest_device.report.bill import Bill, Minutes
-from pytest_device.report.phase import TestPhase
-from pytest_device.report.receipt import DeviceTime
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Attached,
     Created,
     Ready,
@@ -13,6 +10,9 @@ from pytest_device.sessions.events import (
     StartFailed,
     TakenOver,
 )
+from pytest_device.report.bill import Bill, Minutes
+from pytest_device.report.phase import TestPhase
+from pytest_device.report.receipt import DeviceTime
 
 pytestmark = pytest.mark.newer_pythons
 

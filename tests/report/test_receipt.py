@@ -4,15 +4,7 @@ import json
 
 import pytest
 
-from pytest_device.report.lines import (
-    Incident,
-    IncidentGroup,
-    color_of,
-    line_of,
-    needs_line,
-)
-from pytest_device.report.receipt import Receipt
-from pytest_device.sessions.events import (
+from pytest_device.events import (
     Created,
     CreateUnknown,
     Event,
@@ -22,7 +14,6 @@ from pytest_device.sessions.events import (
     Note,
     Queued,
     Ready,
-    SessionEvent,
     SessionRef,
     StartFailed,
     StateChanged,
@@ -32,6 +23,15 @@ from pytest_device.sessions.events import (
     TakenOver,
     Unused,
 )
+from pytest_device.report.lines import (
+    Incident,
+    IncidentGroup,
+    color_of,
+    line_of,
+    needs_line,
+)
+from pytest_device.report.receipt import Receipt
+from pytest_device.sessions.events import SessionEvent
 from pytest_device.verdict import Verdict
 from tests.sessions.test_events import EVENTS
 

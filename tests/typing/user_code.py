@@ -41,6 +41,7 @@ from pytest_device import (
     WaitPolicy,
     lease,
 )
+from pytest_device.events import Event, Ready, detail_of
 from pytest_device.notifications import (
     DailyTrigger,
     DevicePush,
@@ -166,9 +167,20 @@ def request(app_id: UUID) -> SessionRequest:
     )
 
 
+def line_of(event: Event) -> str:
+    match event:
+        case Ready(session=session, device=device):
+            return f"{session.label}: {device}"
+        case _:
+            return detail_of(event)
+
+
 def appium_url(client: DeviceClient, app_id: UUID) -> str | None:
     with lease(
-        client, request(app_id), policy=WaitPolicy(timeout_seconds=60)
+        client,
+        request(app_id),
+        policy=WaitPolicy(timeout_seconds=60),
+        on_event=line_of,
     ) as session:
         match session.remote_config:
             case AppiumConfig(appium_url=url):
