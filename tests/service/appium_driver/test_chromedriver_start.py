@@ -76,11 +76,19 @@ def started_from(program: Path) -> list[psutil.Process]:
 @pytest.mark.parametrize(
     ("start", "reason"),
     [
-        (EXITS, "exited with status 127 before it accepted commands"),
-        (KILLED, "was ended by SIGKILL before it accepted commands"),
-        (SILENT, "did not accept commands within 30 s"),
+        pytest.param(
+            EXITS, "exited with status 127 before it accepted commands", id="exits"
+        ),
+        pytest.param(
+            KILLED, "was ended by SIGKILL before it accepted commands", id="is killed"
+        ),
+        pytest.param(
+            SILENT,
+            "did not accept commands within 30 s",
+            id="is silent",
+            marks=pytest.mark.nightly,
+        ),
     ],
-    ids=["exits", "is killed", "is silent"],
 )
 def test_a_switch_to_the_web_view_fails_and_the_context_stays(
     opened: Broken, start: str, reason: str
