@@ -798,7 +798,7 @@ def test_responses_compressed_by_a_proxy_are_decompressed(
 def test_an_overlarge_compressed_response_is_refused(
     client: DeviceClient, network: FakeNetwork
 ) -> None:
-    compressed = gzip.compress(bytes(64 * 1024 * 1024))
+    compressed = gzip.compress(bytes(4 * 1024 * 1024))
     network.faults["get"] = [lambda _request, _carry_out: gzipped(compressed)] * 100
 
     with pytest.raises(
