@@ -99,13 +99,13 @@ class PoolHarness(RecordingReporter):
 
     def claim(
         self,
-        need: DeviceRequirement,
+        requirement: DeviceRequirement,
         upcoming: Callable[[], Sequence[DeviceRequirement]],
     ) -> WarmSession | None:
         """Take over a session of an earlier run: the pool asks before it creates one."""
         del upcoming
         for left in self._left_warm:
-            if left.requirement == need:
+            if left.requirement == requirement:
                 self._left_warm.remove(left)
                 return WarmSession(left.session, left.ready_at or 0.0)
         return None
@@ -118,35 +118,35 @@ class PoolHarness(RecordingReporter):
         super().event(event)
 
     def acquire(
-        self, *needs: DeviceRequirement, timeout_seconds: float = 900.0
+        self, *requirements: DeviceRequirement, timeout_seconds: float = 900.0
     ) -> list[DeviceSession]:
-        return self.pool.acquire(needs, _policy(timeout_seconds))
+        return self.pool.acquire(requirements, _policy(timeout_seconds))
 
-    def prefetch(self, *needs: DeviceRequirement) -> None:
-        self.pool.prefetch(needs, _policy(900.0))
+    def prefetch(self, *requirements: DeviceRequirement) -> None:
+        self.pool.prefetch(requirements, _policy(900.0))
 
     def use(
         self,
-        need: DeviceRequirement,
+        requirement: DeviceRequirement,
         *,
         again: bool = True,
         timeout_seconds: float = 900.0,
     ) -> Session:
         """Acquire a session for a test and release it; ``again`` if a later test needs it."""
-        (held,) = self.acquire(need, timeout_seconds=timeout_seconds)
-        self.pool.release([held], lambda _need: int(again))
+        (held,) = self.acquire(requirement, timeout_seconds=timeout_seconds)
+        self.pool.release([held], lambda _requirement: int(again))
         return held.session
 
     def new_session(
         self,
-        need: DeviceRequirement,
+        requirement: DeviceRequirement,
         *,
         timeout_seconds: float = 900.0,
         poll_interval_seconds: float = 5.0,
     ) -> DeviceSession:
         """Return a session that the pool does not have, and that is not created yet."""
         policy = WaitPolicy(timeout_seconds, poll_interval_seconds, jitter=0.0)
-        return DeviceSession(need, policy, self._config)
+        return DeviceSession(requirement, policy, self._config)
 
     def wait_for(self, *sessions: DeviceSession) -> None:
         """Advance sessions, each when it is due, until all are ready."""

@@ -29,7 +29,13 @@ from pytest_device.events import (
 )
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import entry_of, reapers
-from tests.sessions.warm_runs import Need, WarmRun, WarmRuns, digest_of, need_at
+from tests.sessions.warm_runs import (
+    Requirement,
+    WarmRun,
+    WarmRuns,
+    digest_of,
+    requirement_at,
+)
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -50,20 +56,20 @@ def runs(service: FaultyService, tmp_path: Path, mark: str) -> Generator[WarmRun
 
 
 @pytest.fixture
-def need(service: FaultyService) -> Need:
-    return need_at(service)
+def requirement(service: FaultyService) -> Requirement:
+    return requirement_at(service)
 
 
 def test_the_next_run_with_an_equal_requirement_takes_over_the_session(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
     first = runs.start(is_detached=True)
-    session_id = first.use(need)
+    session_id = first.use(requirement)
     assert runs.states() == ["warm"]
     assert first.close() == []
     second = runs.start(is_detached=True)
 
-    held = second.acquire(need)
+    held = second.acquire(requirement)
 
     assert str(held.session.id) == session_id
     assert [
@@ -81,10 +87,10 @@ def test_another_name_does_not_prevent_a_takeover_but_shorter_limits_do(
     runs: WarmRuns, minutes: int, idle: int, *, is_taken_over: bool
 ) -> None:
     session_id = runs.left(
-        need_at(runs.service, max_duration_minutes=20, max_idle_time_minutes=10)
+        requirement_at(runs.service, max_duration_minutes=20, max_idle_time_minutes=10)
     )
 
-    other = need_at(
+    other = requirement_at(
         runs.service,
         name="another test",
         max_duration_minutes=minutes,
@@ -103,26 +109,30 @@ def test_another_name_does_not_prevent_a_takeover_but_shorter_limits_do(
     ],
 )
 def test_another_requirement_gets_its_own_session(
-    runs: WarmRuns, need: Need, among: str, arguments: dict[str, Any]
+    runs: WarmRuns, requirement: Requirement, among: str, arguments: dict[str, Any]
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
 
-    assert runs.start().use(need_at(runs.service, among, **arguments)) != session_id
+    assert (
+        runs.start().use(requirement_at(runs.service, among, **arguments)) != session_id
+    )
 
 
 def test_a_test_with_a_fresh_device_neither_keeps_nor_takes_over_one(
     runs: WarmRuns,
 ) -> None:
-    fresh = need_at(runs.service, "test test_a.py::test_x")
+    fresh = requirement_at(runs.service, "test test_a.py::test_x")
 
     assert runs.left(fresh) != runs.left(fresh)
 
     assert runs.service.statuses() == ["stopped", "stopped"]
 
 
-def test_a_lost_session_is_not_kept_warm(runs: WarmRuns, need: Need) -> None:
+def test_a_lost_session_is_not_kept_warm(
+    runs: WarmRuns, requirement: Requirement
+) -> None:
     run = runs.start()
-    held = run.acquire(need)
+    held = run.acquire(requirement)
     run.pool.mark_unusable([held])
 
     run.release(held)
@@ -130,9 +140,11 @@ def test_a_lost_session_is_not_kept_warm(runs: WarmRuns, need: Need) -> None:
     assert runs.service.statuses() == ["stopped"]
 
 
-def test_an_expired_session_is_not_reported_as_warm(runs: WarmRuns, need: Need) -> None:
+def test_an_expired_session_is_not_reported_as_warm(
+    runs: WarmRuns, requirement: Requirement
+) -> None:
     run = runs.start()
-    held = run.acquire(need)
+    held = run.acquire(requirement)
     runs.service.expire(str(held.session.id))
 
     run.release(held)
@@ -145,7 +157,7 @@ def test_a_session_with_too_little_time_for_a_test_is_not_kept_warm(
     runs: WarmRuns,
 ) -> None:
     run = runs.start()
-    held = run.acquire(need_at(runs.service, minutes=29))
+    held = run.acquire(requirement_at(runs.service, minutes=29))
     run.later = timedelta(seconds=50)
 
     run.release(held)
@@ -157,7 +169,7 @@ def test_a_session_with_too_little_time_for_a_test_is_not_kept_warm(
 def test_a_session_is_not_kept_warm_beyond_its_idle_limit(
     runs: WarmRuns, idle: int, minutes: int
 ) -> None:
-    runs.start(10).use(need_at(runs.service, max_idle_time_minutes=idle))
+    runs.start(10).use(requirement_at(runs.service, max_idle_time_minutes=idle))
 
     (entry,) = runs.entries()
     left = datetime.fromisoformat(entry.until) - datetime.now(UTC)
@@ -166,35 +178,35 @@ def test_a_session_is_not_kept_warm_beyond_its_idle_limit(
 
 @pytest.mark.parametrize(("minutes", "is_taken_over"), [(5, True), (25, False)])
 def test_a_session_with_too_little_time_for_a_test_is_not_taken_over(
-    runs: WarmRuns, need: Need, minutes: int, *, is_taken_over: bool
+    runs: WarmRuns, requirement: Requirement, minutes: int, *, is_taken_over: bool
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     run = runs.start()
     run.later = timedelta(minutes=8)
 
     assert (
-        run.use(need_at(runs.service, minutes=minutes)) == session_id
+        run.use(requirement_at(runs.service, minutes=minutes)) == session_id
     ) is is_taken_over
 
 
 def test_a_start_at_the_end_of_the_calendar_does_not_prevent_a_takeover(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     late = {"startedAt": "9999-12-31T23:59:00.000Z"}
     runs.service.add_fault("get", "change", fields=late, times=None)
 
-    assert runs.start().use(need) == session_id
+    assert runs.start().use(requirement) == session_id
 
 
 def test_a_warm_session_with_a_dead_controller_is_stopped_and_replaced(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     run = runs.start()
     run.problem = "its Appium server does not answer"
 
-    assert run.use(need) != session_id
+    assert run.use(requirement) != session_id
 
     assert runs.service.statuses()[0] == "stopped"
     assert detail_of(run.events[0]).endswith(
@@ -203,26 +215,26 @@ def test_a_warm_session_with_a_dead_controller_is_stopped_and_replaced(
 
 
 def test_an_ended_warm_session_is_skipped_and_removed_by_the_sweep(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     runs.service.expire(session_id)
 
-    assert runs.start().use(need) != session_id
+    assert runs.start().use(requirement) != session_id
     runs.sweep()
 
     assert session_id not in [entry.session_id for entry in runs.entries()]
 
 
 def test_concurrent_runs_never_take_over_the_same_session(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    left = {runs.left(need) for _ in range(2)}
+    left = {runs.left(requirement) for _ in range(2)}
     had: list[str] = []
     starting = [runs.start() for _ in range(4)]
     threads = [
         threading.Thread(
-            target=lambda run=run: had.append(str(run.acquire(need).session.id))
+            target=lambda run=run: had.append(str(run.acquire(requirement).session.id))
         )
         for run in starting
     ]
@@ -237,9 +249,9 @@ def test_concurrent_runs_never_take_over_the_same_session(
 
 
 def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    runs.left(need, is_detached=True)
+    runs.left(requirement, is_detached=True)
     ((entry, ledger),) = runs.offered()
     first, second = runs.start(is_detached=True), runs.start(is_detached=True)
 
@@ -251,9 +263,9 @@ def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(
 
 
 def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
-    runs: WarmRuns, need: Need, mark: str
+    runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
-    runs.ending(need, timedelta(seconds=1), is_detached=True)
+    runs.ending(requirement, timedelta(seconds=1), is_detached=True)
     assert runs.service.statuses() == ["in-progress"]
 
     assert eventually(lambda: runs.service.statuses() == ["stopped"])
@@ -270,11 +282,11 @@ def moved(path: Path) -> None:
 @pytest.mark.parametrize("takes_away", [shutil.rmtree, moved])
 def test_a_warm_session_without_an_entry_is_stopped_immediately(
     runs: WarmRuns,
-    need: Need,
+    requirement: Requirement,
     mark: str,
     takes_away: Callable[[Path], object],
 ) -> None:
-    runs.left(need, is_detached=True)
+    runs.left(requirement, is_detached=True)
 
     takes_away(runs.path)
 
@@ -287,11 +299,11 @@ def test_a_warm_session_without_an_entry_is_stopped_immediately(
     [({"effect": "delay", "seconds": 2}, Stopped), (REFUSAL, StopFailed)],
 )
 def test_a_run_reports_a_warm_session_that_expires_before_its_end(
-    runs: WarmRuns, need: Need, fault: dict[str, Any], kind: type[Event]
+    runs: WarmRuns, requirement: Requirement, fault: dict[str, Any], kind: type[Event]
 ) -> None:
     run = runs.start(is_detached=True)
     runs.service.add_fault("stop", **fault)
-    session_id = runs.keep(run, need, SOON)
+    session_id = runs.keep(run, requirement, SOON)
     assert eventually(
         lambda: "stop" in [operation for operation, _ in runs.service.requests()]
     )
@@ -303,10 +315,10 @@ def test_a_run_reports_a_warm_session_that_expires_before_its_end(
 
 
 def test_the_successor_of_a_killed_reaper_stops_an_expired_warm_session(
-    runs: WarmRuns, need: Need, mark: str
+    runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
     run = runs.start(is_detached=True)
-    session_id = runs.keep(run, need, timedelta(seconds=2))
+    session_id = runs.keep(run, requirement, timedelta(seconds=2))
     (former,) = reapers(mark)
 
     former.kill()
@@ -318,13 +330,13 @@ def test_the_successor_of_a_killed_reaper_stops_an_expired_warm_session(
 
 
 def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
-    runs: WarmRuns, need: Need, mark: str
+    runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
     run = runs.start(is_detached=True)
-    runs.keep(run, need, timedelta(minutes=5))
+    runs.keep(run, requirement, timedelta(minutes=5))
     (former,) = reapers(mark)
     former.suspend()
-    runs.start().acquire(need)
+    runs.start().acquire(requirement)
 
     former.kill()
     assert eventually(lambda: len(set(reapers(mark)) - {former}) == 1)
@@ -335,24 +347,24 @@ def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
 
 
 def test_the_reaper_of_a_finished_run_ends_once_another_run_claimed_the_session(
-    runs: WarmRuns, need: Need, mark: str
+    runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
-    runs.left(need, is_detached=True)
+    runs.left(requirement, is_detached=True)
     (former,) = reapers(mark)
 
-    runs.start().acquire(need)
+    runs.start().acquire(requirement)
 
     assert eventually(lambda: former not in reapers(mark))
     assert runs.service.statuses() == ["in-progress"]
 
 
 def test_a_taken_over_session_is_supervised_by_its_new_run(
-    runs: WarmRuns, need: Need, mark: str
+    runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
-    runs.left(need, is_detached=True)
+    runs.left(requirement, is_detached=True)
     (former,) = reapers(mark)
     second = runs.start(is_detached=True)
-    second.acquire(need)
+    second.acquire(requirement)
     os.kill(former.pid, signal.SIGKILL)
 
     second.leave_at_once()
@@ -364,9 +376,9 @@ def test_a_taken_over_session_is_supervised_by_its_new_run(
     ("after", "status"), [(timedelta(minutes=5), "in-progress"), (SOON, "stopped")]
 )
 def test_a_sweep_stops_an_expired_warm_session(
-    runs: WarmRuns, need: Need, after: timedelta, status: str
+    runs: WarmRuns, requirement: Requirement, after: timedelta, status: str
 ) -> None:
-    session_id = runs.ending(need, after)
+    session_id = runs.ending(requirement, after)
     assert eventually(
         lambda: (
             datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until)
@@ -383,44 +395,47 @@ def test_a_sweep_stops_an_expired_warm_session(
 
 
 def test_a_run_with_another_token_of_the_account_takes_over_a_warm_session(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     runs.service.add_token("rotated")
 
-    assert runs.start(token="rotated").use(need) == session_id
+    assert runs.start(token="rotated").use(requirement) == session_id
 
 
 @pytest.mark.parametrize("has_room", [True, False])
 def test_a_warm_session_that_a_token_cannot_look_up_is_left_to_its_owner(
-    runs: WarmRuns, need: Need, *, has_room: bool
+    runs: WarmRuns, requirement: Requirement, *, has_room: bool
 ) -> None:
-    runs.left(need)
+    runs.left(requirement)
     runs.service.add_token("theirs", is_foreign=True)
 
-    assert runs.start(token="theirs", has_room=has_room).warm.claim(need, list) is None
+    assert (
+        runs.start(token="theirs", has_room=has_room).warm.claim(requirement, list)
+        is None
+    )
 
     assert runs.states() == ["warm"]
     assert runs.service.statuses() == ["in-progress"]
 
 
 def test_with_a_session_limit_a_warm_session_of_a_former_token_makes_room(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    runs.left(need)
+    runs.left(requirement)
     runs.service.add_token("rotated")
 
     runs.start(token="rotated", has_room=False).warm.claim(
-        need_at(runs.service, platform="ios"), list
+        requirement_at(runs.service, platform="ios"), list
     )
 
     assert runs.service.statuses() == ["stopped"]
 
 
 def test_an_expired_warm_session_is_swept_by_a_token_that_sees_it_only(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.ending(need, SOON)
+    session_id = runs.ending(requirement, SOON)
     assert eventually(
         lambda: datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until)
     )
@@ -439,9 +454,9 @@ def test_an_expired_warm_session_is_swept_by_a_token_that_sees_it_only(
 
 
 def test_a_warm_session_that_a_token_cannot_look_up_is_not_stopped_on_request(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     runs.service.add_token("theirs", is_foreign=True)
 
     stopped = runs.command("stop", token="theirs")
@@ -453,8 +468,10 @@ def test_a_warm_session_that_a_token_cannot_look_up_is_not_stopped_on_request(
     assert runs.states() == ["warm"]
 
 
-def test_a_session_claimed_by_a_dead_run_is_swept(runs: WarmRuns, need: Need) -> None:
-    runs.left(need)
+def test_a_session_claimed_by_a_dead_run_is_swept(
+    runs: WarmRuns, requirement: Requirement
+) -> None:
+    runs.left(requirement)
     (run,) = runs.runs()
     assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
 
@@ -465,9 +482,9 @@ def test_a_session_claimed_by_a_dead_run_is_swept(runs: WarmRuns, need: Need) ->
 
 
 def test_a_warm_session_is_listed_with_its_time_and_stopped_on_request(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     (entry,) = runs.entries()
     until = datetime.fromisoformat(entry.until).astimezone()
 
@@ -485,10 +502,10 @@ def test_a_warm_session_is_listed_with_its_time_and_stopped_on_request(
 
 
 def test_warm_sessions_of_an_interrupted_run_are_stopped(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
     run = runs.start(is_detached=True)
-    session_id = run.use(need)
+    session_id = run.use(requirement)
 
     run.warm.end()
 
@@ -499,11 +516,11 @@ def test_warm_sessions_of_an_interrupted_run_are_stopped(
 
 
 def test_sessions_already_claimed_by_others_are_left_alone(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
     first, second = runs.start(is_detached=True), runs.start(is_detached=True)
-    first.use(need)
-    second.acquire(need)
+    first.use(requirement)
+    second.acquire(requirement)
 
     first.warm.end()
 
@@ -513,10 +530,10 @@ def test_sessions_already_claimed_by_others_are_left_alone(
 
 @pytest.mark.parametrize(("leaves_warm", "kind"), [(True, KeptWarm), (False, Stopped)])
 def test_warm_sessions_of_workers_are_reported_or_stopped_with_the_run(
-    runs: WarmRuns, need: Need, *, leaves_warm: bool, kind: type[Event]
+    runs: WarmRuns, requirement: Requirement, *, leaves_warm: bool, kind: type[Event]
 ) -> None:
     run = runs.start()
-    session = run.acquire(need).session
+    session = run.acquire(requirement).session
     entry = entry_of(
         str(session.id), runs.service, owner="gw0", until="2999-01-01T00:00:00+00:00"
     )
@@ -530,12 +547,12 @@ def test_warm_sessions_of_workers_are_reported_or_stopped_with_the_run(
 
 
 def test_with_a_session_limit_a_warm_session_makes_room(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     run = runs.start(has_room=False)
 
-    run.acquire(need_at(runs.service, platform="ios"))
+    run.acquire(requirement_at(runs.service, platform="ios"))
 
     assert {session["id"]: session["status"] for session in runs.service.sessions()}[
         session_id
@@ -544,35 +561,39 @@ def test_with_a_session_limit_a_warm_session_makes_room(
 
 @pytest.mark.parametrize("is_ahead", [True, False])
 def test_a_session_about_to_be_taken_over_does_not_make_room(
-    runs: WarmRuns, need: Need, *, is_ahead: bool
+    runs: WarmRuns, requirement: Requirement, *, is_ahead: bool
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     run = runs.start(has_room=False)
-    needs = [need_at(runs.service, platform="ios"), need]
+    requirements = [requirement_at(runs.service, platform="ios"), requirement]
     if is_ahead:
-        run.prefetch(*needs)
+        run.prefetch(*requirements)
 
-    held = run.acquire(*needs)
+    held = run.acquire(*requirements)
 
     assert str(held.session.id) == session_id
     assert runs.service.statuses() == ["in-progress", "in-progress"]
 
 
-def test_a_fresh_device_can_replace_a_warm_one(runs: WarmRuns, need: Need) -> None:
-    runs.left(need)
+def test_a_fresh_device_can_replace_a_warm_one(
+    runs: WarmRuns, requirement: Requirement
+) -> None:
+    runs.left(requirement)
 
-    runs.start(has_room=False).acquire(need_at(runs.service, "test test_a.py::test_x"))
+    runs.start(has_room=False).acquire(
+        requirement_at(runs.service, "test test_a.py::test_x")
+    )
 
     assert runs.service.statuses() == ["stopped", "in-progress"]
 
 
 def test_a_run_that_stops_its_own_warm_session_reports_its_end(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
     run = runs.start(has_room=False)
-    session_id = run.use(need)
+    session_id = run.use(requirement)
 
-    run.acquire(need_at(runs.service, platform="ios"))
+    run.acquire(requirement_at(runs.service, platform="ios"))
 
     assert [
         type(event)
@@ -586,9 +607,9 @@ def test_a_run_that_stops_its_own_warm_session_reports_its_end(
 
 
 def test_an_unreadable_run_does_not_hide_the_warm_sessions_of_others(
-    runs: WarmRuns, need: Need, monkeypatch: pytest.MonkeyPatch
+    runs: WarmRuns, requirement: Requirement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session_id = runs.left(need)
+    session_id = runs.left(requirement)
     locked = runs.path / "runs" / "0-of-another-user"
     locked.mkdir()
     listed = os.listdir
@@ -600,14 +621,14 @@ def test_an_unreadable_run_does_not_hide_the_warm_sessions_of_others(
 
     monkeypatch.setattr(os, "listdir", listdir)
 
-    assert runs.start().use(need) == session_id
+    assert runs.start().use(requirement) == session_id
 
 
 def test_the_session_of_an_interrupted_takeover_is_stopped_and_reported(
-    runs: WarmRuns, need: Need, mark: str
+    runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
-    session_id = runs.left(need, is_detached=True)
-    run, reaper = broken_off(runs, need, mark)
+    session_id = runs.left(requirement, is_detached=True)
+    run, reaper = broken_off(runs, requirement, mark)
 
     reaper.resume()
 
@@ -617,10 +638,10 @@ def test_the_session_of_an_interrupted_takeover_is_stopped_and_reported(
 
 
 def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
-    runs: WarmRuns, need: Need, mark: str
+    runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
-    session_id = runs.left(need, is_detached=True)
-    run, reaper = broken_off(runs, need, mark)
+    session_id = runs.left(requirement, is_detached=True)
+    run, reaper = broken_off(runs, requirement, mark)
 
     assert session_id not in [session_id_of(event) for event in run.leave_at_once()]
 
@@ -628,11 +649,13 @@ def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
     assert eventually(lambda: runs.service.statuses() == ["stopped", "stopped"])
 
 
-def broken_off(runs: WarmRuns, need: Need, mark: str) -> tuple[WarmRun, psutil.Process]:
+def broken_off(
+    runs: WarmRuns, requirement: Requirement, mark: str
+) -> tuple[WarmRun, psutil.Process]:
     """Interrupt the takeover by a run whose reaper is suspended; return both."""
     formers, run = reapers(mark), runs.start(is_detached=True)
     run.acquire(
-        need_at(runs.service, platform="ios")
+        requirement_at(runs.service, platform="ios")
     )  # its reaper takes commands by then
     (reaper,) = set(reapers(mark)) - set(formers)
     reaper.suspend()
@@ -644,27 +667,29 @@ def broken_off(runs: WarmRuns, need: Need, mark: str) -> tuple[WarmRun, psutil.P
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     with pytest.raises(KeyboardInterrupt):
-        run.acquire(need)
+        run.acquire(requirement)
     interrupting.join(60)
     return run, reaper
 
 
 def test_a_process_without_a_ledger_keeps_nothing_warm(
-    runs: WarmRuns, need: Need
+    runs: WarmRuns, requirement: Requirement
 ) -> None:
     run = WarmRun(runs.service, runs.path, has_ledger=False)
 
-    run.use(need)
+    run.use(requirement)
 
     assert runs.service.statuses() == ["stopped"]
     run.close()
     run.run.leave()
 
 
-def test_the_time_of_use_counts_from_the_takeover(runs: WarmRuns, need: Need) -> None:
-    runs.left(need)
+def test_the_time_of_use_counts_from_the_takeover(
+    runs: WarmRuns, requirement: Requirement
+) -> None:
+    runs.left(requirement)
     run = runs.start()
-    held = run.acquire(need)
+    held = run.acquire(requirement)
     run.pool.mark_unusable([held])
     before = time.monotonic()
 
@@ -677,7 +702,7 @@ def test_the_time_of_use_counts_from_the_takeover(runs: WarmRuns, need: Need) ->
 
 
 def test_the_ledger_reveals_nothing_of_a_request(runs: WarmRuns) -> None:
-    secret = need_at(
+    secret = requirement_at(
         runs.service,
         application_archive_url="https://cdn.example/app?sig=s3cret",
         launch_args=["--password=s3cret"],
@@ -695,9 +720,11 @@ def test_the_ledger_reveals_nothing_of_a_request(runs: WarmRuns) -> None:
     assert (runs.path / "warm.salt").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_kept_session_is_not_taken_over(runs: WarmRuns, need: Need) -> None:
+def test_a_kept_session_is_not_taken_over(
+    runs: WarmRuns, requirement: Requirement
+) -> None:
     run = runs.start()
-    held = run.acquire(need)
+    held = run.acquire(requirement)
     run.owner.keep(held.session.id)
     run.pool.keep(held)
     run.close()

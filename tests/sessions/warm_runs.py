@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from pytest_device import SessionRequest, WaitPolicy
+from pytest_device import WaitPolicy
 from pytest_device.events import Event, Ready, StateChanged
 from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.pool import Pool
@@ -24,31 +24,28 @@ from pytest_device.sessions.warm import (
 from pytest_device.testing import FaultyService
 from tests.cli.running import call
 from tests.fakes.reporter import SILENT, RecordingReporter
+from tests.sessions.pool_harness import requirement
 from tests.sessions.reaper_clients import Served, reaper_client_at
 from tests.sessions.state_directory import StateDirectory
 
-Need = DeviceRequirement
+Requirement = DeviceRequirement
 """What a test needs."""
 _POLICY = WaitPolicy(30, 0.01)
 
 
-def need_at(
+def requirement_at(
     at: FaultyService, sharing_key: str = "run", minutes: int = 1, **arguments: object
-) -> Need:
-    """Return what a test needs: the arguments of its request, with whom it shares, and how long."""
-    defaults = {
-        "platform": "android",
-        "type": "appium",
-        "name": "a test",
-        "max_duration_minutes": 30,
-    }
-    request = SessionRequest.from_arguments(app_id=at.app_id, **(defaults | arguments))
-    return DeviceRequirement(request, sharing_key, minutes)
+) -> Requirement:
+    """Return what a test needs of the service: see ``requirement``."""
+    defaults = {"name": "a test", "max_duration_minutes": 30}
+    return requirement(
+        sharing_key, minutes=minutes, app_id=at.app_id, **(defaults | arguments)
+    )
 
 
-def digest_of(need: Need, state_dir: Path) -> str:
+def digest_of(requirement: Requirement, state_dir: Path) -> str:
     """Return by what the ledgers of a state directory identify a request."""
-    return request_digest(need, state_dir)
+    return request_digest(requirement, state_dir)
 
 
 class WarmRun:
@@ -100,21 +97,21 @@ class WarmRun:
         config = SessionConfig(self.owner, time.monotonic, relay)
         self.pool = Pool(config, sleep=lambda _seconds: None, warm=self.warm)
 
-    def acquire(self, *needs: Need) -> DeviceSession:
+    def acquire(self, *requirements: Requirement) -> DeviceSession:
         """Acquire sessions for a test; return the last."""
-        return self.pool.acquire(needs, _POLICY)[-1]
+        return self.pool.acquire(requirements, _POLICY)[-1]
 
-    def prefetch(self, *needs: Need) -> None:
+    def prefetch(self, *requirements: Requirement) -> None:
         """Start sessions for later tests."""
-        self.pool.prefetch(needs, _POLICY)
+        self.pool.prefetch(requirements, _POLICY)
 
     def release(self, held: DeviceSession) -> None:
         """Release a session that no later test needs."""
-        self.pool.release([held], lambda _need: 0)
+        self.pool.release([held], lambda _requirement: 0)
 
-    def use(self, need: Need) -> str:
+    def use(self, requirement: Requirement) -> str:
         """Use a session for a test and release it; return its ID."""
-        held = self.acquire(need)
+        held = self.acquire(requirement)
         self.release(held)
         return str(held.session.id)
 
@@ -176,28 +173,30 @@ class WarmRuns(StateDirectory):
         self._open_runs.callback(run.end)
         return run
 
-    def left(self, need: Need, *, is_detached: bool = False) -> str:
+    def left(self, requirement: Requirement, *, is_detached: bool = False) -> str:
         """Let a finished run keep a session warm; return its ID."""
         run = self.start(is_detached=is_detached)
-        session_id = run.use(need)
+        session_id = run.use(requirement)
         run.close()
         return session_id
 
-    def ending(self, need: Need, after: timedelta, *, is_detached: bool = False) -> str:
+    def ending(
+        self, requirement: Requirement, after: timedelta, *, is_detached: bool = False
+    ) -> str:
         """Let a finished run keep a session warm for this long; return its ID."""
         run = self.start(is_detached=is_detached)
-        session_id = self.keep(run, need, after)
+        session_id = self.keep(run, requirement, after)
         run.close()
         return session_id
 
-    def keep(self, run: WarmRun, need: Need, after: timedelta) -> str:
+    def keep(self, run: WarmRun, requirement: Requirement, after: timedelta) -> str:
         """Let a run keep a session warm for this long; return its ID."""
-        held, now = run.acquire(need), datetime.now(UTC)
+        held, now = run.acquire(requirement), datetime.now(UTC)
         assert run.owner.keep_warm(
             held.session.id,
             until=now + after,
             ends=now + timedelta(hours=1),
-            request_digest=digest_of(need, self.path),
+            request_digest=digest_of(requirement, self.path),
         )
         run.pool.keep(held)
         return str(held.session.id)
