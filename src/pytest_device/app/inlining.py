@@ -224,10 +224,12 @@ def _destructured(tokens: Sequence[Token], index: int) -> list[str]:
             depth += 1
         elif depth == 0 and token.text == "...":
             names.append("")
-
         # A name behind a colon is the variable, one behind a brace or comma is read.
-        is_first = _text(tokens, index - 1) in ("{", ",")
-        if depth == 0 and token.kind == "name" and is_first:
+        elif (
+            depth == 0
+            and token.kind == "name"
+            and _text(tokens, index - 1) in ("{", ",")
+        ):
             names.append(token.text)
         index -= 1
 
