@@ -1,6 +1,7 @@
 """Messages between coordinator and worker arrive intact; anything else is a named error of the run."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,7 @@ MALFORMED = [
     b"rubbish",
     ("pid", "plan", "shard", "and more"),
 ]
+MALFORMED_IDS = ["field", "type", "word", "text", "tuple"]
 
 
 @pytest.mark.parametrize(
@@ -95,13 +97,23 @@ def test_a_message_in_the_wrong_direction_is_refused(
         decode(messages.encode(message))
 
 
+@pytest.mark.parametrize("decode", [messages.from_worker, messages.from_coordinator])
+@pytest.mark.parametrize("sent", MALFORMED, ids=MALFORMED_IDS)
+def test_a_message_of_another_version_is_refused(
+    decode: Callable[[Any], object], sent: object
+) -> None:
+    with pytest.raises(MessageError):
+        decode(sent)
+
+
 @pytest.mark.parametrize(
-    "sent", MALFORMED, ids=["field", "type", "word", "text", "tuple"]
-)
-@pytest.mark.parametrize(
-    ("conftest", "sender"),
-    [(WORKER_SENDS, "worker gw0"), (COORDINATOR_SENDS, "the coordinator")],
-    ids=["worker", "coordinator"],
+    ("conftest", "sender", "sent"),
+    [
+        (WORKER_SENDS, "worker gw0", MALFORMED[0]),
+        (WORKER_SENDS, "worker gw0", MALFORMED[-1]),
+        (COORDINATOR_SENDS, "the coordinator", MALFORMED[0]),
+    ],
+    ids=["worker", "no bytes", "coordinator"],
 )
 def test_a_message_of_another_version_is_an_error_that_names_its_sender(
     pytester: pytest.Pytester,
