@@ -192,6 +192,7 @@ def test_all_pages_run_the_same_commands(job: Job, service: FaultyService) -> No
             assert variables["DEVICE_SHARD"] == f"{shard}/2"
             assert job.commands(scripts, variables) == commands
         variables, scripts = gitlab(token, job.directory)
+        assert variables["DEVICE_SHARD"] == "1/2"
         assert job.commands(scripts, variables) == commands
         assert [program for program, *_ in commands] == (
             ["pytest", "pytest-device"] if token else ["pytest"]
@@ -261,6 +262,7 @@ def test_the_other_jobs_keep_the_artifacts_of_failed_tests_too() -> None:
     assert "junit 'artifacts/junit.xml'" in always
 
 
+@pytest.mark.nightly
 def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None:
     variables, scripts = gitlab(service.token, job.directory)
 
@@ -285,11 +287,14 @@ def test_a_pod_of_the_kubernetes_job_runs_its_shard(
     output = job.run("\n".join(container["args"]), variables)
 
     assert f"device shard 1/{manifest['completions']}: 1 of 4" in output
+    assert len(job.tests()) == 1
+    assert list((job.directory / "artifacts" / "report").glob("*.zip"))
     assert set(service.statuses()) == {"stopped"}
     assert pod["shareProcessNamespace"]
     assert container["command"] == ["sh", "-c"]
 
 
+@pytest.mark.nightly
 def test_the_jenkins_pipeline_runs_the_suite(job: Job, service: FaultyService) -> None:
     variables, scripts = jenkins("Device tests", service.token)
 
@@ -301,6 +306,7 @@ def test_the_jenkins_pipeline_runs_the_suite(job: Job, service: FaultyService) -
     assert service.statuses() == ["stopped", "stopped"]
 
 
+@pytest.mark.nightly
 def test_the_jenkins_pipeline_runs_the_tests_without_a_device_for_a_fork(
     job: Job, service: FaultyService
 ) -> None:

@@ -35,7 +35,7 @@ SERVERS = [
 def test_waiting_claims_cost_a_fraction_of_what_they_cost_before() -> None:
     now, before = (
         measure_server(
-            None, place, name=name, claims=120, limit=6, seconds=4, grants=30
+            None, place, name=name, claims=60, limit=6, seconds=1.5, grants=10
         )
         for name, place in (("now", RedisPlace), ("before", RedisPlaceBefore))
     )

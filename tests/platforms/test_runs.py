@@ -19,13 +19,6 @@ def test_android(device_session):
 def test_ios(device_session):
     assert device_session.id
 """
-FAILS = """
-import pytest
-
-@pytest.mark.device(platform="android")
-def test_wrong(device_session):
-    assert device_session.id == "wrong"
-"""
 INTERRUPTED = """
 import signal
 
@@ -66,30 +59,6 @@ STOP_SECONDS: Final = 180.0
 """How long a reaper may take to stop a session: some of these systems are emulated, on a machine that may be busy."""
 
 
-def test_a_run_passes_and_stops_the_sessions_of_two_platforms(suite: Suite) -> None:
-    suite.write("test_it.py", TWO_PLATFORMS)
-
-    run = suite.pytest()
-
-    assert run.status == 0, run.output
-    assert "2 passed" in run.output
-    assert suite.service.statuses() == ["stopped", "stopped"]
-    assert "devices: 2 created, 2 stopped (confirmed)" in run.output
-
-
-def test_a_failed_test_is_a_failure_with_its_own_reason(suite: Suite) -> None:
-    suite.write("test_it.py", FAILS)
-
-    run = suite.pytest("--device-report=report")
-
-    assert run.status == 1, run.output
-    assert "AssertionError" in run.output
-    assert suite.service.statuses() == ["stopped"]
-    report = suite.directory / "report/device-run.json"
-    receipt = json.loads(report.read_text("utf-8"))["receipt"]
-    assert (receipt["created"], receipt["stopped"]) == (1, 1)
-
-
 def test_an_interrupted_run_stops_its_session(suite: Suite) -> None:
     suite.write("test_it.py", INTERRUPTED)
 
@@ -108,7 +77,7 @@ def test_the_reaper_of_a_killed_run_stops_its_session(suite: Suite) -> None:
     assert eventually(lambda: suite.service.statuses() == ["stopped"], STOP_SECONDS)
 
 
-def test_the_next_run_stops_the_session_of_a_killed_run_without_a_reaper(
+def test_the_next_run_passes_and_stops_the_session_of_a_killed_run_without_a_reaper(
     suite: Suite,
 ) -> None:
     suite.write("test_it.py", KILLED)
@@ -124,16 +93,18 @@ def test_the_next_run_stops_the_session_of_a_killed_run_without_a_reaper(
     suite.write("test_it.py", TWO_PLATFORMS)
     run = suite.pytest()
     assert run.status == 0, run.output
+    assert "2 passed" in run.output
+    assert "devices: 2 created, 2 stopped (confirmed)" in run.output
     assert suite.service.statuses() == ["stopped"] * 3
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_characters_that_the_output_cannot_encode_are_escaped_alone(
+def test_a_failed_test_has_its_own_reason_with_what_the_output_cannot_encode_escaped(
     suite: Suite, encoding: str
 ) -> None:
     suite.write("test_it.py", FOREIGN_TEXT)
 
-    run = suite.pytest("-rA", PYTHONIOENCODING=encoding)
+    run = suite.pytest("-rA", "--device-report=report", PYTHONIOENCODING=encoding)
 
     assert run.status == 1, run.output
     lines = run.output.splitlines()
@@ -143,6 +114,10 @@ def test_characters_that_the_output_cannot_encode_are_escaped_alone(
     assert any(line.startswith("artifacts: ") for line in lines)
     assert any(line.startswith("open it: pytest-device trace open") for line in lines)
     assert "devices: 1 created, 1 stopped (confirmed)" in run.output
+    assert suite.service.statuses() == ["stopped"]
+    report = suite.directory / "report/device-run.json"
+    receipt = json.loads(report.read_text("utf-8"))["receipt"]
+    assert (receipt["created"], receipt["stopped"]) == (1, 1)
 
 
 def test_workers_run_tests_and_stop_their_sessions(suite: Suite) -> None:

@@ -13,7 +13,7 @@ TESTS: Final = (
     50  # more than lines: a report that grew with the tests would be too long
 )
 FEW: Final = 10
-"""Enough tests to see that a cause is paid for once; a run of them takes half the CPU time."""
+"""Enough tests to see that a cause is paid for once; a run of them takes a third of the CPU time."""
 MOST_SESSIONS: Final = 2
 MOST_LINES: Final = 44
 VERDICT: Final = "|".join(Verdict)
@@ -23,9 +23,13 @@ SUITE: Final = """
 import pytest
 
 @pytest.mark.device(platform="android", type="TYPE")
-@pytest.mark.parametrize("n", range(50))
+@pytest.mark.parametrize("n", range(TESTS))
 def test_driven(device_session, n): pass
 """
+
+
+def suite_of(tests: int, controller: str = "agent-device") -> str:
+    return SUITE.replace("TYPE", controller).replace("TESTS", str(tests))
 
 
 @pytest.fixture
@@ -73,13 +77,13 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
     ("fault", "cause", "tests", "distributed"),
     [
         (refusal(400, "no simulator access"), "no simulator access", TESTS, []),
-        (refusal(400, "no simulator access"), "no simulator access", TESTS, ["-n2"]),
+        (refusal(400, "no simulator access"), "no simulator access", FEW, ["-n2"]),
         (refusal(401), "the access token is not valid", FEW, []),
         (refusal(403), "the access token lacks permission", FEW, []),
         (refusal(404), "unknown project", FEW, []),
         (refusal(422, "no such build"), "no such build", FEW, []),
         (refusal(500, "a bug"), "a bug", FEW, []),
-        (NO_DEVICE, "the session failed to start", TESTS, []),
+        (NO_DEVICE, "the session failed to start", FEW, []),
         (NO_DEVICE, "the session failed to start", TESTS, ["-n2"]),
     ],
 )
@@ -93,8 +97,7 @@ def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
 ) -> None:
     operation, effect, options = fault
     sharing.add_fault(operation, effect, times=None, **options)
-    suite = SUITE.replace("TYPE", "agent-device").replace(str(TESTS), str(tests))
-    pytester.makepyfile(test_it=suite)
+    pytester.makepyfile(test_it=suite_of(tests))
 
     result = pytester.runpytest(*distributed)
 
@@ -105,15 +108,12 @@ def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
 def test_a_mistake_that_is_found_before_a_session_is_created_is_reported_once(
     pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
 ) -> None:
-    pytester.makepyfile(
-        test_it=SUITE.replace("TYPE", "appium").replace(
-            "device_session", "device_driver"
-        )
-    )
+    suite = suite_of(FEW, "appium").replace("device_session", "device_driver")
+    pytester.makepyfile(test_it=suite)
 
     result = pytester.runpytest(*distributed)
 
-    assert_paid_once(result, sharing, "no app for Appium")
+    assert_paid_once(result, sharing, "no app for Appium", FEW)
     assert creates(sharing) == 0
     result.stdout.no_fnmatch_line("-* device -*")
 
@@ -131,7 +131,7 @@ def test_two_mistakes_that_are_found_before_a_session_is_created_are_both_report
             return {"share": "run"} if request.node.callspec.params["n"] % 2 else {"type": "argent"}
         """
     )
-    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+    pytester.makepyfile(test_it=suite_of(FEW))
 
     result = pytester.runpytest()
 
@@ -144,7 +144,9 @@ def test_two_mistakes_that_are_found_before_a_session_is_created_are_both_report
             ]
         )
         result.stdout.fnmatch_lines(
-            [f"config: 25 tests affected, first test_it.py::test_driven[[]{first}[]]"]
+            [
+                f"config: {FEW // 2} tests affected, first test_it.py::test_driven[[]{first}[]]"
+            ]
         )
 
 
@@ -153,8 +155,7 @@ PAGE: Final = "<html>blocked</html>"
 
 def unshared(tests: int) -> str:
     """Return a suite of equal tests, each with a session of its own."""
-    suite = SUITE.replace("range(50)", f"range({tests})")
-    return suite.replace('type="TYPE"', 'share="test"')
+    return suite_of(tests).replace('type="agent-device"', 'share="test"')
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -234,22 +235,22 @@ def test_controllers_that_never_respond_are_paid_for_and_reported_once(
             return dataclasses.replace(device_wait_policy, controller_timeout_seconds=0.3)
         """
     )
-    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+    pytester.makepyfile(test_it=suite_of(FEW))
 
     result = pytester.runpytest()
 
-    assert_paid_once(result, sharing, "returned status 502")
+    assert_paid_once(result, sharing, "returned status 502", FEW)
 
 
 def test_an_endless_boot_is_started_once_and_waited_for_at_most_twice(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     sharing.add_fault("boot", "delay", seconds=3600, times=None)
-    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+    pytester.makepyfile(test_it=suite_of(FEW))
 
     result = pytester.runpytest("--device-wait-timeout-seconds=0.5")
 
-    assert_paid_once(result, sharing, "the session was not ready after")
+    assert_paid_once(result, sharing, "the session was not ready after", FEW)
     assert sharing.statuses() == ["stopped"]
 
 
