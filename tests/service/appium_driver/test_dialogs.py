@@ -25,7 +25,7 @@ from tests.service.appium_driver.conftest import (
     seen,
     without_wait,
 )
-from tests.service.appium_driver.test_native_context import PAGES, PAGES_ID
+from tests.service.appium_driver.test_native_context import PAGES, PAGES_ID, first_page
 from tests.waiting import eventually
 
 PACKAGE = "android:id/"
@@ -40,10 +40,7 @@ def opened(android: Session) -> Generator[Remote]:
 
 @pytest.fixture
 def driver(opened: Remote) -> Generator[Remote]:
-    opened.switch_to.context("NATIVE_APP")
-    opened.terminate_app(PAGES_ID)
-    opened.activate_app(PAGES_ID)
-    yield opened
+    yield first_page(opened)
     with suppress(NoAlertPresentException):
         opened.switch_to.alert.dismiss()
 
