@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -53,14 +54,39 @@ def of_shards(pytester: pytest.Pytester, count: int, *args: str) -> list[list[st
     ]
 
 
+SOME: Final = ["-k", "test_android or test_plain"]
+CELLS: Final = {
+    "all-devices-1": ([], SUITE, 1),
+    "all-devices-5": ([], SUITE, 5),
+    "some-devices-2": (SOME, SUITE, 2),
+    "some-no devices-5": (SOME, PLAIN, 5),
+}
+NIGHTLY_CELLS: Final = {
+    "all-devices-2": ([], SUITE, 2),
+    "all-no devices-1": ([], PLAIN, 1),
+    "all-no devices-2": ([], PLAIN, 2),
+    "all-no devices-5": ([], PLAIN, 5),
+    "some-devices-1": (SOME, SUITE, 1),
+    "some-devices-5": (SOME, SUITE, 5),
+    "some-no devices-1": (SOME, PLAIN, 1),
+    "some-no devices-2": (SOME, PLAIN, 2),
+}
+"""Options, suites and numbers of shards that ``scheduling/test_sharding`` covers in the gate."""
+
+
 @pytest.mark.usefixtures("shared")
-@pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("suite", [SUITE, PLAIN], ids=["devices", "no devices"])
 @pytest.mark.parametrize(
-    "args", [[], ["-k", "test_android or test_plain"]], ids=["all", "some"]
+    ("args", "suite", "count"),
+    [
+        *(pytest.param(*cell, id=name) for name, cell in CELLS.items()),
+        *(
+            pytest.param(*cell, id=name, marks=pytest.mark.nightly)
+            for name, cell in NIGHTLY_CELLS.items()
+        ),
+    ],
 )
 def test_the_shards_make_up_the_suite_without_overlap(
-    pytester: pytest.Pytester, suite: str, count: int, args: list[str]
+    pytester: pytest.Pytester, args: list[str], suite: str, count: int
 ) -> None:
     pytester.makepyfile(test_it=suite)
 
