@@ -841,6 +841,30 @@ def test_without_a_reaper_a_signal_skips_no_stop(
     assert "1 created, 1 stopped (confirmed)" in output
 
 
+def test_the_receipt_counts_the_sessions_of_attempts_whose_reports_a_suite_discards(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(
+        """
+        from _pytest.runner import runtestprotocol
+
+        def pytest_runtest_protocol(item, nextitem):
+            runtestprotocol(item, nextitem=nextitem, log=False)
+            runtestprotocol(item, nextitem=nextitem)
+            if nextitem is None:
+                runtestprotocol(item, nextitem=None, log=False)
+            return True
+        """
+    )
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed)*"])
+    assert all_stopped(service, 3)
+
+
 @pytest.mark.parametrize(
     ("number", "distributed"),
     [(signal.SIGINT, []), (signal.SIGTERM, []), (signal.SIGTERM, ["-n1"])],

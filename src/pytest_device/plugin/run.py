@@ -631,6 +631,7 @@ class DeviceTests(TimerNotes):
             waited=item.stash.get(WAITED, 0.0),
             explanation=[self._redactor.text(escaped(line)) for line in more],
         )
+        self._log.note_attached(report, is_first=call.when == "setup")
 
         describe_test(report, item, requirements_of(item).values())
 
@@ -640,6 +641,12 @@ class DeviceTests(TimerNotes):
             item.session.shouldstop = "terminated by a signal"
 
         return report
+
+    # Next to the terminal's, which counts the events.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note which reports were logged."""
+        self._log.note_logged(report)
 
     def _cause_of_failure(
         self,

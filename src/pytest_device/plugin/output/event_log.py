@@ -57,6 +57,8 @@ class EventLog:
         self.sleep = self._progress.sleep if self._progress else _sleep
         """Sleeps during waits for sessions, and shows them to the user."""
         self._events: list[Event] = []
+        self._attached: list[list[dict[str, Any]]] = []
+        """The events of each report that nobody has logged yet."""
         self.item: pytest.Item | None = None
         """The current or last test."""
 
@@ -160,9 +162,34 @@ class EventLog:
         self._events = []
         return events
 
+    def note_attached(self, report: pytest.TestReport, *, is_first: bool) -> None:
+        """Note which events a report carries; the first one of an attempt takes over those of reports nobody logged.
+
+        A suite may repeat a test itself, and discard the reports of all attempts but the last.
+        """
+        events: list[dict[str, Any]] = vars(report)[EVENTS]
+        if is_first:
+            events[:0] = self._take_back()
+        self._attached.append(events)
+
+    def note_logged(self, report: pytest.TestReport) -> None:
+        """Note that the events of a report are counted."""
+        events = vars(report).get(EVENTS)
+        self._attached = [each for each in self._attached if each is not events]
+
+    def _take_back(self) -> list[dict[str, Any]]:
+        """Remove the events from all reports that nobody has logged; return them."""
+        events = [event for attached in self._attached for event in attached]
+        for attached in self._attached:
+            attached.clear()
+
+        self._attached = []
+        return events
+
     def deliver(self) -> None:
         """Count the events that no report carries: here, or in the coordinator once it has this worker's output."""
-        events = [to_plain(event) for event in self.take()]
+        events = self._take_back()
+        events += [to_plain(event) for event in self.take()]
         if self._terminal:
             self._terminal.count(events)
         else:
