@@ -40,7 +40,7 @@ from tests.updates.launch_table import (
     settings_of,
 )
 
-DEPTH: Final = 6
+DEPTH: Final = 5
 """Maximum length of a path: on shorter ones, everything happens that can, and each mutant breaks an invariant."""
 
 
