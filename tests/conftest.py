@@ -76,8 +76,8 @@ ONLY_IF_NAMED: Final = ("nightly", "windows", "arm64")
 """Markers of tests that are long, or need packages of the system."""
 
 
-OF_MODULES: Final = ("every_python", "newer_pythons")
-"""Markers that a module has as a whole, in its text."""
+EVERY_PYTHON: Final = "every_python"
+"""A marker that a module has as a whole, in its text."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -91,11 +91,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if excludes_programs(expression) and has_programs(collection_path):
         return True
 
-    markers = module_markers(expression)
-    if not markers:
+    if not requires_every_python(expression):
         return None
-    text = collection_path.read_text()
-    return None if any(f"pytest.mark.{name}" in text for name in markers) else True
+    return (
+        None if f"pytest.mark.{EVERY_PYTHON}" in collection_path.read_text() else True
+    )
 
 
 def excludes_programs(expression: str) -> bool:
@@ -106,12 +106,10 @@ def excludes_programs(expression: str) -> bool:
     return "not programs" in outside_parentheses.split(" and ")
 
 
-def module_markers(expression: str) -> list[str]:
-    """Return the markers of modules with which ``-m`` begins: no other module can have a test that it selects."""
+def requires_every_python(expression: str) -> bool:
+    """Return whether ``-m`` begins with the marker: no module without it can have a test that it selects."""
     first, _, _ = expression.partition(" and ")
-    names = re.findall(r"\w+", first)
-    names = [name for name in names if name != "or"]
-    return names if set(names) <= set(OF_MODULES) else []
+    return first == EVERY_PYTHON
 
 
 def pytest_collection_modifyitems(

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.conftest import HERE, PROGRAMS, excludes_programs, module_markers
+from tests.conftest import HERE, PROGRAMS, excludes_programs, requires_every_python
 
 ROOT: Final = HERE.parent
 COMMANDS = [
@@ -59,16 +59,9 @@ def test_every_listed_directory_with_real_programs_exists() -> None:
     [
         ("every_python", ["test_every.py"]),
         ("every_python and not programs and not timing", ["test_every.py"]),
-        (
-            "(every_python or newer_pythons) and not programs",
-            ["test_every.py", "test_newer.py"],
-        ),
-        ("not every_python", ["test_newer.py", "test_one.py"]),
-        (
-            "not (every_python or newer_pythons) and not programs",
-            ["test_one.py"],
-        ),
-        ("not programs", ["test_every.py", "test_newer.py", "test_one.py"]),
+        ("not every_python", ["test_one.py"]),
+        ("every_python or timing", ["test_every.py"]),
+        ("not programs", ["test_every.py", "test_one.py"]),
     ],
 )
 def test_markers_of_modules_select_the_tests_of_a_python(
@@ -89,27 +82,23 @@ def test_a_python_does_not_import_the_modules_that_it_leaves_out(
     _make_modules(pytester)
     pytester.makepyfile(test_one="raise AssertionError")
 
-    result = pytester.runpytest(
-        "-m", "(every_python or newer_pythons) and not programs and not timing"
-    )
+    result = pytester.runpytest("-m", "every_python and not programs and not timing")
 
-    result.assert_outcomes(passed=2)
+    result.assert_outcomes(passed=1)
 
 
-def test_newer_pythons_select_by_markers_of_modules(tox: RawConfigParser) -> None:
+def test_newer_pythons_select_by_the_marker_of_modules(tox: RawConfigParser) -> None:
     expressions = re.findall(r'-m "(.*every_python.*?)"', tox["testenv"]["commands"])
 
-    assert [module_markers(expression) for expression in expressions] == [
-        ["every_python"],
-        ["every_python", "newer_pythons"],
-    ]
+    assert list(map(requires_every_python, expressions)) == [True]
 
 
 @pytest.mark.parametrize(
     ("expression", "is_excluded"),
     [
         ("not programs", True),
-        ("(every_python or newer_pythons) and not programs and not timing", True),
+        ("every_python and not programs and not timing", True),
+        ("(every_python or timing) and not programs", True),
         ("", False),
         ("programs", False),
         ("timing or not programs", False),
@@ -153,7 +142,7 @@ def test_nightly_tests_run_only_where_they_are_asked_for(
 def test_the_gate_has_no_nightly_environment(tox: RawConfigParser) -> None:
     gate = re.split(r"[\s,]+", tox["tox"]["env_list"])
 
-    assert [name for name in gate if re.search("nightly|wide|systems", name)] == []
+    assert [name for name in gate if re.search("nightly|systems", name)] == []
     assert tox["testenv:nightly"]["commands"].startswith("pytest -m nightly ")
 
 
@@ -175,12 +164,10 @@ def _make_modules(pytester: pytest.Pytester) -> None:
         "from tests.conftest import pytest_collection_modifyitems, pytest_ignore_collect"
     )
     pytester.makeini(
-        "[pytest]\nmarkers =\n    every_python\n    newer_pythons\n    nightly\n"
-        "    programs\n    timing"
+        "[pytest]\nmarkers =\n    every_python\n    nightly\n    programs\n    timing"
     )
     test = "def test_it(): pass"
     pytester.makepyfile(
         test_every=f"import pytest\npytestmark = pytest.mark.every_python\n{test}",
-        test_newer=f"import pytest\npytestmark = [pytest.mark.newer_pythons]\n{test}",
         test_one=test,
     )

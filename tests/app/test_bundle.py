@@ -17,7 +17,7 @@ from pytest_device.app.bundle import Bundle, inspect_bundle
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 SECRET: Final = 'hunter2"${x}ü'
 ENV: Final = """\

@@ -10,7 +10,7 @@ import pytest
 from pytest_device.app.keys import KEYS
 from tests.app.rows import DATA
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 ROOT: Final = Path(__file__).parents[2]
 LINES: Final = json.loads((DATA / "document.json").read_text())

@@ -11,7 +11,7 @@ from pytest_device.app.routes.entries import completed
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 INCLUDE: Final = (".vendor/types/**/*.ts", "vendor-env.d.ts")
 EVERYTHING: Final = ["**/*.ts", "**/*.tsx"]

@@ -12,7 +12,7 @@ from pytest_device.app import load_env
 from pytest_device.errors import ProjectError
 from tests.app.rows import put, rows
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 
 @pytest.mark.parametrize(

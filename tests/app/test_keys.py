@@ -13,7 +13,7 @@ from pytest_device.app.sections import IosIcon, RuntimePolicy
 from pytest_device.errors import ProjectError
 from tests.app.rows import DATA, project_files, put
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 ROWS: Final = json.loads((DATA / "keys.json").read_text())
 VALUES: Final = {

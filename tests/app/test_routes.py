@@ -9,7 +9,7 @@ from pytest_device import ConfigError
 from pytest_device.app import Routes
 from tests.app.rows import put, rows
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 DEVIATIONS: Final = {
     "'./about'", "'../about'", "'https://example.com/x'", "'mailto:a@b.c'",  # relative and external

@@ -14,7 +14,7 @@ from pytest_device.app import (
 )
 from tests.app.rows import project_files, put, rows
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 
 @pytest.mark.parametrize("row", rows("updates", "resolve_runtime_version"))

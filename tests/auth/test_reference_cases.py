@@ -13,7 +13,7 @@ from pytest_device import auth
 from pytest_device.auth.config import read
 from pytest_device.errors import AuthConfigError, ResponseError
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 CASES: Final[list[dict[str, Any]]] = json.loads(
     Path(__file__).with_name("data").joinpath("auth_session.json").read_text("utf-8")

@@ -9,7 +9,7 @@ import pytest
 from pytest_device import auth
 from pytest_device.errors import AuthConfigError, UnexpectedReplyError
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 APP = {"clientId": "app", "redirectUri": "myapp://redirect", "state": "s"}
 TOKEN_ENDPOINT = {"tokenEndpoint": "https://idp.example/token"}

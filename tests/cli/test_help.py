@@ -10,7 +10,7 @@ from pytest_device.cli import COMMANDS
 from pytest_device.cli.command import Command
 from tests.cli.running import call
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = "\n".join(

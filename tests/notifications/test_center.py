@@ -31,7 +31,7 @@ from pytest_device.notifications.endpoint import PushEndpoint
 from pytest_device.notifications.triggers import Platform
 from tests.fakes.clock import FakeCalendar
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 WARSAW = ZoneInfo("Europe/Warsaw")
 SHOW = NotificationBehavior(

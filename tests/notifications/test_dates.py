@@ -15,7 +15,7 @@ from pytest_device.notifications import (
 )
 from tests.notifications.cases import cases
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 WARSAW = ZoneInfo("Europe/Warsaw")
 MORNING = {"type": "daily", "hour": 8, "minute": 0}

@@ -14,7 +14,7 @@ from pytest_device.notifications.content import InterruptionLevel
 from pytest_device.spelling import in_camel_case
 from tests.docs_pages import DOCS
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 DATA: Final = Path(__file__).with_name("data")
 NAMES: Final[dict[str, list[str]]] = json.loads(

@@ -21,7 +21,7 @@ from pytest_device.notifications import (
     PushMessage,
 )
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 ANDROID = PushDevice("android", "the android device", "com.acme.app")
 IPHONE = PushDevice("ios", "the iPhone", "com.acme.app")

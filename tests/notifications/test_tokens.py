@@ -14,7 +14,7 @@ from pytest_device.notifications.endpoint import PushEndpoint
 from pytest_device.secret_registry import SECRETS
 from tests.notifications.cases import cases
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 OPTIONS: Final = {
     "applicationId": "application_id", "deviceId": "device_id", "projectId": "project_id", "baseUrl": "base_url",

@@ -15,7 +15,7 @@ from pytest_device.notifications import (
 from pytest_device.notifications.triggers import Platform
 from tests.notifications.cases import cases
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 REFUSED = {"time_interval_seconds_string", "unknown_type_android"}
 """Deviations: a wrong field type or an unknown type is an error instead of a notification at once."""

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_device.plugin import fixtures
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 SERVICE = (
     "--device-url=http://127.0.0.1:9",

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_device.testing import FaultyService
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 TWO = """
 import pytest

@@ -14,7 +14,7 @@ from pytest_device.report.bill import Bill, Minutes
 from pytest_device.report.phase import TestPhase
 from pytest_device.report.receipt import DeviceTime
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 ANDROID = "android appium"
 

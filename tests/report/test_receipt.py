@@ -35,7 +35,7 @@ from pytest_device.sessions.events import SessionEvent
 from pytest_device.verdict import Verdict
 from tests.sessions.test_events import EVENTS
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 PAGE = "https://devices.example/sessions/one"
 

@@ -28,7 +28,7 @@ from tests.fakes.local_service import (
     error,
 )
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 VALID = {"appId": APP_ID, "platform": "android"}
 JSON = {"Content-Type": "application/json"}

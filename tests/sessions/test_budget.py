@@ -13,7 +13,7 @@ from pytest_device.events import (
 from pytest_device.sessions.budget import Budget
 from tests.fakes.clock import FakeClock
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 SESSION = SessionRef("android appium", "a")
 

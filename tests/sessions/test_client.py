@@ -19,7 +19,7 @@ from pytest_device import (
     TransportError,
 )
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 TOKEN = "open-sesame-open-0815"
 SESSION = "00000000-0000-4000-8000-00000000000a"

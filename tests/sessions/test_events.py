@@ -31,7 +31,7 @@ from pytest_device.events import (
 )
 from pytest_device.sessions.events import masked
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 OF = SessionRef(
     "ios appium", "one", "https://devices.example/sessions/one", 35, 4.5, 0.5

@@ -44,7 +44,7 @@ from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 REQUEST = SessionRequest.from_arguments(
     app_id=APP_ID,

@@ -16,7 +16,7 @@ import pytest
 from pytest_device.sessions.ledger import DamagedEntryError, Entry, Ledger
 from pytest_device.sessions.states import RECORDED, WITHOUT_ID, Phase
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 ENTRY = Entry(
     "0" * 32,

@@ -45,7 +45,7 @@ from tests.sessions.references import ref_of
 from tests.waiting import eventually
 
 pytestmark = [
-    pytest.mark.newer_pythons,
+    pytest.mark.every_python,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does"),
 ]
 NOT_FOUND = '{"errors": [{"code": "NOT_FOUND"}]}'

@@ -37,7 +37,7 @@ from pytest_device.updates.values import UpdateError
 from tests.updates import second_reader
 from tests.updates.rows import reference_signing
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 SIGNING: Final = reference_signing()
 CERTIFICATE: Final = SIGNING.certificate

@@ -26,7 +26,7 @@ from pytest_device.updates.service import DeviceUpdateService
 from tests.updates import second_reader
 from tests.updates.rows import BUILD, EMBEDDED, export, reference_signing
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 KEY, CERTIFICATE = reference_signing()
 HEADERS = {

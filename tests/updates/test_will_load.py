@@ -33,7 +33,7 @@ from tests.updates.rows import (
     renewal_of,
 )
 
-pytestmark = pytest.mark.newer_pythons
+pytestmark = pytest.mark.every_python
 
 WITH_PATH = replace(
     BUILD,
