@@ -60,6 +60,7 @@ def test_a_run_without_a_browser_ends_before_its_first_session_with_the_command_
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.nightly
 def test_a_worker_without_a_browser_creates_nothing_and_reports_a_configuration_error(
     pytester: pytest.Pytester,
 ) -> None:

@@ -122,6 +122,21 @@ def test_without_a_device_the_run_ends_before_its_first_test(
     )
 
 
+def test_without_a_device_a_worker_creates_nothing_and_reports_a_configuration_error(
+    pytester: pytest.Pytester, adb: FakeProgram
+) -> None:
+    adb.answers({"devices*": "List of devices attached\n"})
+    pytester.makepyfile(TWO)
+
+    result = pytester.runpytest("--device-local-real", "-n1")
+
+    result.assert_outcomes(errors=1)  # the other test was not attempted
+    result.stdout.fnmatch_lines(
+        ["*config: *this machine has no android device for the session *"]
+    )
+    assert "devices: " not in result.stdout.str()
+
+
 def test_an_unknown_device_is_a_configuration_error_and_requested_once(
     pytester: pytest.Pytester, adb: FakeProgram
 ) -> None:
