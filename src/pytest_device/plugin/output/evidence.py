@@ -23,7 +23,7 @@ from pytest_device.plugin.output.artifacts import (
     ignore_in_git,
     not_saved,
 )
-from pytest_device.plugin.output.failure import is_of_a_client
+from pytest_device.plugin.output.failure import chain_of, is_of_a_client
 from pytest_device.plugin.output.recording import (
     EVIDENCE_SINCE,
     RECORDING,
@@ -661,23 +661,10 @@ def _reported(name: str, session: "Session", *, has_page: bool) -> ReportedDevic
     )
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that led to it, the latest first, as Python shows them."""
-    link: BaseException | None = error
-    seen: list[BaseException] = []
-    # By identity: an error of the suite may compare in its own way.
-    while link is not None and all(link is not earlier for earlier in seen):
-        seen.append(link)
-        yield link
-
-        context = None if link.__suppress_context__ else link.__context__
-        link = link.__cause__ or context
-
-
 def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
     """Return the polling wait that ended with an error or led to it, None if there was none."""
     # By name, since Selenium is loaded only by tests that use it.
-    names = [type(link).__name__ for link in _chain(error)]
+    names = [type(link).__name__ for link in chain_of(error)]
     if "TimeoutException" not in names:
         return None
 
@@ -701,7 +688,7 @@ def _locator(
     evidence: Evidence, error: BaseException, waited: Waited | None
 ) -> tuple[Any, str]:
     """Return the locator that failed, and the name of its device; None if no error of a client led to the failure."""
-    if not any(map(is_of_a_client, _chain(error))):
+    if not any(map(is_of_a_client, chain_of(error))):
         return None, ""
 
     locator, device = failed_locator(evidence.actions)

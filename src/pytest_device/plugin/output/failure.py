@@ -36,7 +36,7 @@ def is_of_a_client(error: BaseException) -> bool:
 def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
     """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
     # A list, since the chain is cut below.
-    for raised in list(_chain(error.value)):
+    for raised in list(chain_of(error.value)):
         frames = list(_frames(raised.__traceback__))
         is_of_client = _package(type(raised).__module__) in _CLIENTS
         # The frames of an error in this package explain it.
@@ -59,13 +59,17 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
     error.traceback = type(error.traceback)(error.tb)
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that led to it, the latest first, as Python shows them."""
+    link: BaseException | None = error
     seen: list[BaseException] = []
     # By identity: an error of the suite may compare in its own way.
-    while error is not None and all(error is not earlier for earlier in seen):
-        seen.append(error)
-        yield error
-        error = error.__cause__ or error.__context__
+    while link is not None and all(link is not earlier for earlier in seen):
+        seen.append(link)
+        yield link
+
+        context = None if link.__suppress_context__ else link.__context__
+        link = link.__cause__ or context
 
 
 def _package(module: object) -> str:
