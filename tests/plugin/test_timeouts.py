@@ -9,7 +9,7 @@ from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received
 from tests.fakes.http_server import Answer, scripted_server
 
-BOOT_SECONDS = 5
+BOOT_SECONDS = 8
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def slow(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyServi
 def test_the_wait_for_a_device_does_not_count_towards_the_timeout(
     pytester: pytest.Pytester, slow: FaultyService, func_only: str, options: list[str]
 ) -> None:
-    pytester.makeini(f"[pytest]\ntimeout = 3\ntimeout_func_only = {func_only}\n")
+    pytester.makeini(f"[pytest]\ntimeout = 5\ntimeout_func_only = {func_only}\n")
     pytester.makepyfile(
         """
         import pytest
