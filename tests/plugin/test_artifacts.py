@@ -291,3 +291,28 @@ def test_a_path_on_another_drive_of_windows_is_not_relative(
     from_suite = path_from(PureWindowsPath("C:/suite"), PureWindowsPath(path))
 
     assert from_suite == PureWindowsPath(seen)
+
+
+@pytest.mark.usefixtures("service")
+def test_artifacts_are_not_collected_but_other_tests_beside_them_are(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(FAILING)
+    pytester.runpytest("--device-artifacts-dir=./left").assert_outcomes(failed=1)
+    (artifacts,) = {path.parent for path in Path("left").rglob("failure.json")}
+
+    suites = {
+        artifacts: "raise AssertionError",
+        Path("left", f"{artifacts.name}-retry-1-rerun-2"): "raise AssertionError",
+        Path("left", "own"): "def test_own(): pass",
+        Path("of-0123abcd"): "def test_elsewhere(): pass",
+    }
+    for number, (directory, text) in enumerate(suites.items()):
+        directory.mkdir(exist_ok=True)
+        directory.joinpath(f"test_{number}.py").write_text(text)
+
+    result = pytester.runpytest("--collect-only", "-q", "--device-artifacts-dir=./left")
+
+    assert result.ret == pytest.ExitCode.OK
+    names = {line.partition("::")[2] for line in result.outlines if "::" in line}
+    assert names == {"test_fails", "test_own", "test_elsewhere"}

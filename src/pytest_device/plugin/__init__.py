@@ -4,7 +4,10 @@ Everything heavy is imported inside the hooks, and only for a run with device te
 """
 
 import os
+import re
 from collections.abc import Generator
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -29,6 +32,9 @@ _QUARANTINE_LINE = (
     "pass if it fails, up to and including that day (UTC)"
 )
 _OWNER_LINE = "owner(name): who is responsible for the test; the report adds up device minutes by owner"
+
+_ARTIFACTS: Final = re.compile(r"-[0-9a-f]{8}(-retry-\d+)?(-rerun-\d+)?$")
+"""How the names of directories with a test's artifacts end."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,6 +118,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     from pytest_device.plugin.options import load_project
 
     load_project(session.config)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore artifacts of tests: a process may remove some of them while another one, such as a new worker, collects."""
+    # Without loading the settings for all other paths.
+    if not _ARTIFACTS.search(collection_path.name):
+        return None
+
+    from pytest_device.plugin.output.artifacts import has_artifacts
+
+    return True if has_artifacts(collection_path, config) else None
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

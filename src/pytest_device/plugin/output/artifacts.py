@@ -1,5 +1,6 @@
 """Where the artifacts of tests are."""
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +9,9 @@ from zlib import crc32
 
 import pytest
 
+from pytest_device.errors import ConfigError
 from pytest_device.options import Options
+from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.state import RETRIES
 from pytest_device.settings import Settings
 
@@ -37,6 +40,16 @@ def directory_of(item: pytest.Item, settings: Settings) -> Path:
 def root_of(settings: Settings, config: pytest.Config) -> Path:
     """Return the directory for the artifacts of all tests."""
     return config.invocation_params.dir / settings.artifacts_dir
+
+
+def has_artifacts(directory: Path, config: pytest.Config) -> bool:
+    """Return whether a directory is, by its place, for a test's artifacts; False if the settings are invalid."""
+    try:
+        root = root_of(settings_of(config), config)
+    except ConfigError:
+        return False
+
+    return directory.parent == Path(os.path.abspath(root))  # noqa: PTH100  # links stay, as in pytest's paths
 
 
 def ignore_in_git(settings: Settings, config: pytest.Config) -> None:
