@@ -49,6 +49,8 @@ def own(directory: Path) -> "subprocess.Popen[str]":
 
 
 def guard_of(process: "subprocess.Popen[str]") -> psutil.Process:
+    # More than once: psutil leaves out a child that seems to be older than its parent, as after a clock was set.
+    asyncio.run(eventually(lambda: bool(guards(psutil.Process(process.pid)))))
     [guard] = guards(psutil.Process(process.pid))
     return guard
 
