@@ -26,7 +26,11 @@ HEAVY = {
     "starlette",
     "uvicorn",
     "xdist",
-    *("anyio", "asyncio", "selenium", "trio"),  # brought by those
+    # Brought by those.
+    "anyio",
+    "asyncio",
+    "selenium",
+    "trio",
 }
 IN_EVERY_RUN = {
     "pytest_device",

@@ -337,10 +337,10 @@ class _Starts:
                 place = text.find(start, place + 1)
 
     def _length_of_word(self, text: str) -> int:
-        if text[-1:].isspace():
+        if not text or text[-1].isspace():
             return 0
 
-        *_, word = text.rsplit(maxsplit=1) or [""]
+        word = text.rsplit(maxsplit=1)[-1]
         for place in range(len(word) - MIN_SECRET_LENGTH + 1):
             rest = word[place:]
             secrets = self._words.get(rest[:MIN_SECRET_LENGTH], ())

@@ -34,7 +34,10 @@ _QUARANTINE_LINE = (
 _OWNER_LINE = "owner(name): who is responsible for the test; the report adds up device minutes by owner"
 
 _ARTIFACTS: Final = re.compile(r"-[0-9a-f]{8}(-retry-\d+)?(-rerun-\d+)?$")
-"""How the names of directories with a test's artifacts end."""
+"""How the names end that ``artifacts.directory_of`` makes.
+
+Here, since most runs need no more of that module than this: collection asks for each path of the suite.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

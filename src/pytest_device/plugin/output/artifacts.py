@@ -26,7 +26,10 @@ def attempt_of(item: pytest.Item) -> int:
 
 
 def directory_of(item: pytest.Item, settings: Settings) -> Path:
-    """Return the directory for a test's artifacts, one for each attempt."""
+    """Return the directory for a test's artifacts, one for each attempt.
+
+    ``pytest_ignore_collect`` recognizes the ends of these names.
+    """
     attempt: int = getattr(item, "execution_count", 1)
     name = file_name(item.nodeid)
     if retries := item.stash.get(RETRIES, 0):
