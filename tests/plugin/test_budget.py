@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 
 SUITE = """
 import pytest
@@ -172,9 +173,7 @@ def test_alone(device_session): pass
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize(
-    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
-)
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_the_minutes_add_up_by_platform_and_owner(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:

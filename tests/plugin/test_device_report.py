@@ -15,6 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 from tests.waiting import eventually
 
 SUITE = """
@@ -91,15 +92,6 @@ EXPECTED = {
     "test_is_skipped": ("no device", "skipped", "skipped"),
     "test_without_device": ("no device", "passed", "passed"),
 }
-
-
-also_alone_at_night = pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param([], id="alone", marks=pytest.mark.nightly),
-        pytest.param(["-n1"], id="distributed"),
-    ],
-)
 
 
 @pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "distributed"])
@@ -179,7 +171,7 @@ class TestIt(unittest.TestCase):
 
 
 @pytest.mark.usefixtures("service")
-@also_alone_at_night
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_failure_is_at_a_line_of_the_suite_not_in_the_library_that_raised_it(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:
@@ -303,7 +295,7 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
     assert eventually(lambda: set(service.statuses()) == {"stopped"}, 30)
 
 
-@also_alone_at_night
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_an_unwritable_report_is_noted_once_and_tests_keep_their_results(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -511,7 +503,7 @@ def steps(blob: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("service")
-@also_alone_at_night
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_fixtures_and_steps_of_a_test_are_steps_of_its_report(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:
@@ -608,7 +600,7 @@ def pytest_runtest_makereport():
 """
 
 
-@also_alone_at_night
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_bar_begins_with_its_session_even_if_that_is_reported_later(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

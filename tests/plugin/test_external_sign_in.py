@@ -13,6 +13,7 @@ from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, Use
 from pytest_device.testing import FaultyService
 from tests.app.rows import project_files, put
 from tests.auth.pages import PASSWORD, Pages, serving
+from tests.plugin.runs import ON_A_WORKER
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("installed_programs")
@@ -36,11 +37,6 @@ import pytest
 def test_it(device_session, device_sign_in):
     device_sign_in("ada")
 """
-ALONE_AND_ON_WORKERS = (
-    pytest.param((), id="alone", marks=pytest.mark.nightly),
-    pytest.param(("-n1",), id="workers"),
-)
-"""A worker does what a run alone does, and its results also pass the coordinator."""
 
 
 @pytest.fixture(scope="module")
@@ -185,13 +181,13 @@ def test_a_user_without_an_account_is_a_configuration_error(
     assert staging.requests == ()
 
 
-@pytest.mark.parametrize("options", ALONE_AND_ON_WORKERS)
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_refused_sign_in_costs_no_device_and_is_tried_once(
     pytester: pytest.Pytester,
     service: FaultyService,
     staging: IdentityProvider,
     monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
+    options: list[str],
 ) -> None:
     monkeypatch.setenv("DEVICE_IDENTITY_PASSWORD", "a wrong engine")
     pytester.makepyfile(ON_DEVICE + "\ntest_again = test_it\n")
@@ -349,12 +345,12 @@ def test_a_device_does_not_boot_ahead_of_a_sign_in_that_may_fail(
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize("options", ALONE_AND_ON_WORKERS)
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_no_password_and_no_token_reaches_an_output_or_a_file(
     pytester: pytest.Pytester,
     staging: IdentityProvider,
     monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
+    options: list[str],
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(pytester.mkdir("tmp")))
     pytester.makepyfile("""

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.plugin.runs import ON_A_WORKER
+
 BUILD = "5b0f6f0e-7c52-4f0b-9a53-2d1f8f0f6a99"
 SUITE = f"""
 import time
@@ -33,13 +35,7 @@ def test_dies(device_session, device_client):
 
 
 @pytest.mark.usefixtures("installed_programs")
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param([], id="alone", marks=pytest.mark.nightly),
-        pytest.param(["-n1"], id="distributed"),
-    ],
-)
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:

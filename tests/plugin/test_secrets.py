@@ -21,6 +21,7 @@ from pytest_device.testing import FaultyService
 from pytest_device.updates.signing import generate_code_signing
 from tests.contract.document import example_session
 from tests.fakes.http_server import Answer, says, scripted_server
+from tests.plugin.runs import ON_A_WORKER
 
 URL = "https://some%40one:pass-w0rd-core@planted-host.invalid/wd?access_token=query-core-token"
 PAGE = "http://reader:core-of-the-page@127.0.0.1:9/sessions/1?token=page-query-core"
@@ -503,9 +504,7 @@ def test_the_report_of_a_worker_that_dies_contains_no_secret(run: Run) -> None:
     pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
     reason="pytest has no subtests",
 )
-@pytest.mark.parametrize(
-    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
-)
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_reports_of_subtests_contain_no_secret(
     run: Run, distributed: list[str]
 ) -> None:
@@ -521,9 +520,7 @@ def test_driven(device_session, subtests):
     result.stdout.fnmatch_lines(["*part [*][*][*]*access=*[*][*][*]*"])
 
 
-@pytest.mark.parametrize(
-    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
-)
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_the_report_of_a_module_that_cannot_be_collected_contains_no_secret(
     run: Run, distributed: list[str]
 ) -> None:
@@ -638,9 +635,7 @@ def test_sees_another_redirect():
 """
 
 
-@pytest.mark.parametrize(
-    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
-)
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_no_output_contains_a_secret_of_a_sign_in_at_any_provider(
     pytester: pytest.Pytester,
     foreign_provider: str,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 from tests.plugin.screen import TerminalRun
 
 pytestmark = pytest.mark.usefixtures("_a_terminal_of_no_ci")
@@ -288,9 +289,7 @@ def test_no_live_line_is_drawn_without_an_interactive_terminal(
     assert any("1 passed" in line for line in run.lines())
 
 
-@pytest.mark.parametrize(
-    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
-)
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_the_usual_boot_time_is_learned_from_earlier_runs(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
@@ -586,9 +585,7 @@ def test_on_ios(device_session): pass
 """
 
 
-@pytest.mark.parametrize(
-    "distributed", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
-)
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_a_fold_gets_each_event_and_incident_of_the_run_once_and_masked(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:

@@ -1,0 +1,14 @@
+"""Options of runs within tests."""
+
+from typing import Final
+
+import pytest
+
+ON_A_WORKER: Final = (
+    pytest.param([], id="alone", marks=pytest.mark.nightly),
+    pytest.param(["-n1"], id="distributed"),
+)
+"""A run on a worker, which does what a run alone does, and whose results also pass the coordinator.
+
+At night also the one alone.
+"""
