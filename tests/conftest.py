@@ -76,6 +76,8 @@ ONLY_IF_NAMED: Final = ("nightly", "windows", "arm64")
 """Markers of tests that are long, or need packages of the system."""
 
 
+LONGEST_IN_ID: Final = 60
+
 EVERY_PYTHON: Final = "every_python"
 """A marker that a module has as a whole, in its text."""
 
@@ -130,6 +132,16 @@ def pytest_collection_modifyitems(
             left_out = [item for item in items if item.get_closest_marker(marker)]
             items[:] = [item for item in items if item not in left_out]
             config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten the ID of a long value: with xdist, each process sends, compares and reports the IDs of all tests."""
+    if not isinstance(val, str | bytes) or len(val) <= LONGEST_IN_ID:
+        return None
+    beginning = val[:LONGEST_IN_ID]
+    text = beginning if isinstance(beginning, str) else beginning.decode("latin-1")
+    return f"{text.encode('unicode_escape').decode()}... {len(val)} in all"
 
 
 class _ByEntry(LoadScopeScheduling):

@@ -116,16 +116,28 @@ def test_workers_share_the_providers_tunnel_if_they_share_the_provider(
         ("print('no')", "*ended with status 0. It printed: no. No device was created*"),
         ("raise SystemExit(3)", "*ended with status 3. It printed: nothing.*"),
         ("input()", "*ended with status 1.*EOF*"),
+    ],
+)
+def test_a_tunnel_that_ends_at_once_costs_no_device(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    tmp_path: Path,
+    program: str,
+    problem: str,
+) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(program)
+
+    assert_refused(pytester, service, script, problem)
+
+
+@pytest.mark.parametrize(
+    ("printed", "problem"),
+    [
+        ("ready", "*printed no URL within * s. It printed: ready.*"),
+        ("OTHER/", "*leads nowhere: http://127.0.0.1:*: status 4*"),
         (
-            "import time; print('ready', flush=True); time.sleep(60)",
-            "*printed no URL within * s. It printed: ready.*",
-        ),
-        (
-            "import time; print('OTHER/', flush=True); time.sleep(60)",
-            "*leads nowhere: http://127.0.0.1:*: status 4*",
-        ),
-        (
-            "import time; print('http://127.0.0.1:9', flush=True); time.sleep(60)",
+            "http://127.0.0.1:9",
             "*leads nowhere: http://127.0.0.1:9: *Connection refused*",
         ),
     ],
@@ -135,12 +147,22 @@ def test_a_tunnel_that_leads_nowhere_costs_no_device(
     service: FaultyService,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    program: str,
+    printed: str,
     problem: str,
 ) -> None:
-    monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 0.5)
+    # Long enough for the script to start, on a busy machine, too.
+    monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 2.0)
     script = tmp_path / "broken.py"
-    script.write_text(program.replace("OTHER", service.url))
+    url = printed.replace("OTHER", service.url)
+    script.write_text(f"import time; print({url!r}, flush=True); time.sleep(60)")
+
+    assert_refused(pytester, service, script, problem)
+
+
+def assert_refused(
+    pytester: pytest.Pytester, service: FaultyService, script: Path, problem: str
+) -> None:
+    """Run the suite with this tunnel; it must fail for this reason, and create no device."""
     pytester.makepyfile(test_it=SUITE)
 
     result = pytester.runpytest(f"--device-tunnel={sys.executable} {script} {{port}}")
