@@ -31,7 +31,7 @@ TOOLS: Final = (
     "wc",
 )
 REGISTRIES: Final = re.compile(
-    r"PIP_.+|NPM_CONFIG_.+|(HTTPS?|NO|ALL)_PROXY|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS",
+    r"PIP_.+|UV_.+|NPM_CONFIG_.+|(HTTPS?|NO|ALL)_PROXY|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS",
     re.IGNORECASE,
 )
 """The variables by which this machine reaches the registries of packages."""
@@ -95,9 +95,10 @@ class BareMachine:
 
 
 def _registries_of_user() -> dict[str, str]:
-    """Return the variables that name the user's own configuration of pip and npm, which the empty home lacks."""
+    """Return the variables that name the user's own configuration of the installers, which the empty home lacks."""
     places = {
         "PIP_CONFIG_FILE": Path.home() / ".config/pip/pip.conf",
+        "UV_CONFIG_FILE": Path.home() / ".config/uv/uv.toml",
         "NPM_CONFIG_USERCONFIG": Path.home() / ".npmrc",
     }
     return {name: str(place) for name, place in places.items() if place.is_file()}
