@@ -1,11 +1,13 @@
-"""A dialog that cannot be drawn: the command fails, or the page gets an answer. Nothing waits for it."""
+"""What the browser refuses: no driver starts, or a dialog is not drawn. Nothing waits for it, and nothing is left."""
 
 from collections.abc import Generator
 from pathlib import Path
 
+import psutil
 import pytest
 from appium.webdriver import Remote
 from selenium.common.exceptions import (
+    SessionNotCreatedException,
     UnexpectedAlertPresentException,
     WebDriverException,
 )
@@ -27,6 +29,7 @@ from tests.service.appium_driver.test_permissions import (
     heard,
 )
 from tests.spec.phones.row import APP_ID
+from tests.waiting import eventually
 
 SELECT = "<select data-testid='ask'><option>red</option><option>green</option></select>"
 
@@ -78,3 +81,48 @@ def test_commands_name_the_open_alert(opened: Remote) -> None:
 def test_a_permission_is_refused(opened: Remote) -> None:
     ask(opened, POSITION)
     assert heard(opened, "-no1")
+
+
+def test_a_driver_that_cannot_connect_is_not_created_and_closes_its_connection(
+    own: tuple[LocalService, Path],
+) -> None:
+    service, source = own
+    browser = source / "browser.js"
+    text = browser.read_text()
+    assert text.count("Target.setAutoAttach") == 1
+    browser.write_text(text.replace("Target.setAutoAttach", "Target.setAutoAttachX"))
+
+    with booted(service, Platform.ANDROID) as session:
+        before = connections_to_browsers()
+
+        refused = "Target.setAutoAttachX"
+        with (
+            pytest.raises(SessionNotCreatedException, match=refused),
+            driven(session, {"app": str(APP), "appPackage": APP_ID}),
+        ):
+            pass
+
+        assert eventually(lambda: connections_to_browsers() <= before)
+
+    browser.write_text(text)
+
+
+def connections_to_browsers() -> set[tuple[str, int]]:
+    """Return the own addresses of the connections to relays.
+
+    A program that is isolated has its connections in the service.
+    """
+    processes = psutil.Process().children(recursive=True)
+    programs = [process for process in processes if process.name().startswith("node")]
+    relays = {
+        process.environ().get("PYTEST_DEVICE_DEBUGGING_PORT") for process in programs
+    }
+
+    services = [process for process in processes if process.name().startswith("python")]
+    return {
+        (connection.laddr.ip, connection.laddr.port)
+        for process in [*services, *programs]
+        for connection in process.net_connections("tcp4")
+        if connection.status == psutil.CONN_ESTABLISHED
+        and str(connection.raddr.port) in relays
+    }

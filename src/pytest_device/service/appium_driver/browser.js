@@ -43,11 +43,21 @@ export class Browser {
   static async connect(port, options) {
     const target = await debuggerUrl(port);
     const browser = new Browser(await CDP({ target, protocol: NO_METHODS }), options);
-    await browser.send('Target.setDiscoverTargets', { discover: true, filter: PAGES });
-    // A dialog that opens before the driver sees it would stop the driver, and could not be closed by it: new pages wait.
-    await browser.send('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true, filter: PAGES });
-    await browser.sync();
+    try {
+      await browser.#begin();
+    } catch (error) {
+      await browser.close();
+      throw error;
+    }
+
     return browser;
+  }
+
+  async #begin() {
+    await this.send('Target.setDiscoverTargets', { discover: true, filter: PAGES });
+    // A dialog that opens before the driver sees it would stop the driver, and could not be closed by it: new pages wait.
+    await this.send('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true, filter: PAGES });
+    await this.sync();
   }
 
   async send(method, params = {}) {

@@ -167,8 +167,8 @@ export class LocalDriver extends BaseDriver {
     await this.device.closeOthers(); // the app is on the page that was opened first
 
     const [sessionId] = await super.createSession(...args);
-    await this.#connect();
     try {
+      await this.#connect();
       this.orientationBefore = await this.device.orientation();
       await apps.prepare.call(this);
     } catch (error) {
