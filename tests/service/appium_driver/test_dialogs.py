@@ -132,6 +132,11 @@ def test_a_text_is_typed_into_a_prompt(driver: Remote) -> None:
     driver.find_element(By.ID, f"{PACKAGE}button1").click()
     assert seen(driver, "heard").text == "me"
 
+    seen(driver, "ask").click()
+    driver.find_element(By.CLASS_NAME, "android.widget.EditText").send_keys(" else")
+    driver.switch_to.alert.accept()
+    assert seen(driver, "heard").text == "me nobody else"
+
 
 def test_the_device_works_while_an_alert_is_open(driver: Remote) -> None:
     ask(driver)
@@ -233,13 +238,16 @@ def test_the_app_is_out_of_reach_behind_an_alert(driver: Remote) -> None:
 def test_a_list_opens_and_sets_the_option_that_is_tapped(driver: Remote) -> None:
     seen(driver, "colour").click()
     options = driver.find_elements(By.ID, f"{PACKAGE}text1")
-    assert [option.text for option in options] == ["red", "green", "blue"]
+    assert [option.text for option in options] == ["red", "grey", "green", "blue"]
     assert [option.get_attribute("checked") for option in options] == [
         "true",
         "false",
         "false",
+        "false",
     ]
+    assert [option.is_enabled() for option in options] == [True, False, True, True]
     options[1].click()
+    options[2].click()
     assert seen(driver, "heard").text == "green"
     with without_wait(driver):
         assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
@@ -292,6 +300,8 @@ def test_an_alert_and_a_list_on_ios(opened_on_ios: Remote) -> None:
     assert seen(driver, "heard").text == "true"
     seen(driver, "ask").click()
     driver.switch_to.alert.send_keys("me")
+    field = driver.find_element(By.CLASS_NAME, "XCUIElementTypeTextField")
+    assert field.text == "me"
     driver.switch_to.alert.accept()
     assert seen(driver, "heard").text == "true me"
     seen(driver, "confirm").click()
@@ -314,8 +324,10 @@ def test_a_wheel_of_ios_sets_the_option_that_it_is_turned_to(
     assert wheel.get_attribute("value") == "green"
     wheel.send_keys("blue")
     turn(driver, wheel, "previous")
-    with pytest.raises(WebDriverException, match="its options are 'red', 'green'"):
+    with pytest.raises(WebDriverException, match="its options are 'red', 'grey'"):
         wheel.send_keys("pink")
+    with pytest.raises(WebDriverException, match="the option 'grey' is disabled"):
+        wheel.send_keys("grey")
     wheel.send_keys("red")
     with pytest.raises(WebDriverException, match="no previous value: it is at 'red'"):
         turn(driver, wheel, "previous")

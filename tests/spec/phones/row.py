@@ -152,6 +152,16 @@ class Keys:
 
 
 @dataclass(frozen=True)
+class Clear:
+    """Clear an element; return its text."""
+
+    locator: tuple[str, str]
+
+    def __call__(self, driver: Remote) -> object:
+        return driver.find_element(*self.locator).clear().text
+
+
+@dataclass(frozen=True)
 class Rendered:
     """Find an element, alone or as one of several, and render it again; return its text."""
 

@@ -17,6 +17,7 @@ from tests.spec.phones.row import (
     UIAUTOMATOR2,
     WEBDRIVERAGENT,
     XCUITEST,
+    Clear,
     Click,
     Error,
     Find,
@@ -27,6 +28,7 @@ from tests.spec.phones.row import (
     Script,
     Source,
     State,
+    Then,
     server,
 )
 
@@ -50,6 +52,10 @@ CHECKED: Final = '<input type="checkbox" role="switch" aria-label="Loud" checked
 VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
 LIST: Final = '<select data-testid="view"><option>red<option>green</select>'
 FIELD: Final = '<input data-testid="view" placeholder="Name">'
+MOVE_HOME: Final = 122
+DISABLED: Final = '<input data-testid="view" value="Ada" disabled>'
+NOT_EDITABLE: Final = '<input data-testid="view" value="Ada" readonly>'
+"""As React Native for Web renders a TextInput that is not editable."""
 
 RENDER: Final = (By.XPATH, "//*[@text='Render' or @label='Render']")
 RENDERED: Final = """
@@ -224,6 +230,24 @@ def ios_rows() -> tuple[Row, ...]:
             answer=Error(InvalidElementStateException),
         ),
         Row(
+            name="a-field-that-is-not-editable",
+            platforms=(IOS,),
+            rule="A TextInput of React Native that is not editable is disabled.",
+            source=NOT_READ,
+            page=NOT_EDITABLE,
+            example=State(VIEW, "enabled"),
+            answer=False,
+        ),
+        Row(
+            name="clearing-a-disabled-field",
+            platforms=(IOS,),
+            rule="A field that can't be cleared is in an invalid state.",
+            source=WDA_ELEMENT,
+            page=DISABLED,
+            example=Clear(VIEW),
+            answer=Error(InvalidElementStateException),
+        ),
+        Row(
             name="the-value-of-a-selected-button",
             platforms=(IOS,),
             rule="A selected button has the value 1.",
@@ -355,6 +379,48 @@ def android_rows() -> tuple[Row, ...]:
             page=LIST,
             example=Keys(VIEW, "green"),
             answer=Error(InvalidElementStateException, "Cannot set the element to"),
+        ),
+        Row(
+            name="keys-for-a-disabled-field",
+            platforms=(ANDROID,),
+            rule="A field that doesn't take its text is in an invalid state.",
+            source=server("handler/SendKeysToElement.java", "2e904aca"),
+            page=DISABLED,
+            example=Keys(VIEW, "b"),
+            answer=Error(InvalidElementStateException, "Cannot set the element to 'b'"),
+        ),
+        Row(
+            name="a-field-that-is-not-editable",
+            platforms=(ANDROID,),
+            rule="A TextInput of React Native that is not editable is disabled.",
+            source=NOT_READ,
+            page=NOT_EDITABLE,
+            example=State(VIEW, "enabled"),
+            answer=False,
+        ),
+        Row(
+            name="clearing-a-disabled-field",
+            platforms=(ANDROID,),
+            rule="Clearing doesn't check whether the field takes its text.",
+            source=server("handler/Clear.java", "2e904aca"),
+            page=DISABLED,
+            example=Clear(VIEW),
+            answer="Ada",
+        ),
+        Row(
+            name="keys-go-to-the-end-of-a-field",
+            platforms=(ANDROID,),
+            rule="Keys are added to the text of a field, wherever its caret is.",
+            source=server("handler/SendKeysToElement.java", "2e904aca"),
+            page=FIELD,
+            example=Then(
+                Keys(VIEW, "Ad"),
+                Then(
+                    Script("mobile: pressKey", {"keycode": MOVE_HOME}),
+                    Then(Keys(VIEW, "a"), Find(*VIEW)),
+                ),
+            ),
+            answer="Ada",
         ),
         Row(
             name="the-text-of-a-slider",

@@ -110,7 +110,7 @@ async function openAlert(driver) {
   await driver.page();
   const { view } = driver.overlay;
   const page = view ? view.page : driver.browser.stopper();
-  if (page?.dialog && view?.kind !== 'permission') return browserAlert(page);
+  if (page?.dialog && view?.kind !== 'permission') return browserAlert(driver, page);
 
   const alert = await driver.askScreen('alert');
   if (!alert) throw new errors.NoAlertOpenError();
@@ -123,7 +123,7 @@ async function openAlert(driver) {
 }
 
 /** A dialog of the browser is closed by itself. An alert that only informs has one button: it is also dismissed by it. */
-function browserAlert(page) {
+function browserAlert(driver, page) {
   const { dialog } = page;
   const labels = dialogs.labelsOf(dialog);
   const parts = Object.keys(labels);
@@ -133,9 +133,10 @@ function browserAlert(page) {
     text: dialog.message,
     buttons: parts.map((part) => ({ label: labels[part] })),
     press: async (index) => await page.closeDialog(parts[index] === 'accept'),
-    type: (text) => {
+    type: async (text) => {
       if (dialog.text === undefined) throw noField(0);
-      dialog.text = text;
+      if (driver.overlay.view) await typeInto(driver, { fields: 1 }, text);
+      else dialog.text = text; // its views could not be drawn
     },
   };
 }

@@ -20,17 +20,22 @@ const STYLE = `
   .scrim:has(.sheet) { align-items: flex-end; }
   select { width: 100%; font: inherit; }
   input { width: 100%; box-sizing: border-box; margin-top: 12px; font: inherit; }
+  .option[aria-disabled="true"] { opacity: 0.4; }
   button, .option { border: 0; padding: 10px 14px; background: none; color: #06c; font: inherit; text-align: left; }
   .option { display: block; width: 100%; color: #111; cursor: pointer; }`;
-/** Runs on the page that shows the views: reports the button or option that was pressed, and the text of a prompt. */
+/** Runs on the page that shows the views: reports the button or option that was pressed, and the text typed into a prompt. */
 const LISTEN = `document.addEventListener('click', ({ target }) => {
   const { answer } = target.closest('[data-answer]')?.dataset ?? {};
-  const text = document.querySelector('input')?.value;
-  if (answer !== undefined) ${BINDING}(JSON.stringify({ answer, text }));
+  if (answer !== undefined) ${BINDING}(JSON.stringify({ answer }));
+});
+document.addEventListener('input', ({ target }) => {
+  if (target.localName === 'input') ${BINDING}(JSON.stringify({ text: target.value }));
 });
 document.addEventListener('change', ({ target }) => {
   if (target.localName === 'select') ${BINDING}(JSON.stringify({ turned: target.selectedIndex }));
-});`;
+});
+const field = document.querySelector('input');
+field?.setSelectionRange(field.value.length, field.value.length);`;
 
 /** Return the labels of a dialog's buttons by what they do. */
 export function labelsOf({ type }) {
@@ -58,8 +63,9 @@ export async function draw(driver) {
 
     const { dialog } = page;
     const answer = async ({ answer: part, text }) => {
+      // Known as soon as it is typed: alert commands close the dialog, too, without a press of its buttons.
       if (text !== undefined) dialog.text = text;
-      await page.closeDialog(part === 'accept');
+      else await page.closeDialog(part === 'accept');
     };
     await show(driver, { kind: 'dialog', page, answer }, dialogHtml(driver.platform, dialog, await originOf(page)));
   });
@@ -87,10 +93,10 @@ export async function unlessDialog(answer) {
   }
 }
 
-/** Draw the options of a selection list; `choose` sets one by its index. Throws if they cannot be shown. */
+/** Draw the options of a selection list; `choose` sets one by its own index. Throws if they cannot be shown. */
 export async function offer(driver, page, options, choose) {
-  const answer = async ({ answer: index, turned }) => {
-    if (index !== 'dismiss') await unlessDialog(choose(turned ?? Number(index)));
+  const answer = async ({ answer: place, turned }) => {
+    if (place !== 'dismiss') await unlessDialog(choose(options[turned ?? Number(place)].index));
     // A wheel that was turned stays until it is left.
     if (turned === undefined) erase(driver, { kind: 'list' });
   };
@@ -289,15 +295,18 @@ function dialogHtml(platform, dialog, origin) {
 }
 
 function listHtml(options) {
-  const items = options.map(({ text, isSelected }, index) => {
+  const items = options.map(({ text, isSelected, isEnabled }, place) => {
     const facts = `data-class="android.widget.CheckedTextView" role="radio" aria-checked="${isSelected}"`;
-    return `<div class="option" id="android:id/text1" ${facts} data-answer="${index}">${escaped(text)}</div>`;
+    const tap = isEnabled ? `data-answer="${place}"` : 'aria-disabled="true"';
+    return `<div class="option" id="android:id/text1" ${facts} ${tap}>${escaped(text)}</div>`;
   });
   return `<div class="panel" id="android:id/select_dialog_listview" data-class="android.widget.ListView">${items.join('')}</div>`;
 }
 
 function wheelHtml(options) {
-  const items = options.map(({ text, isSelected }) => `<option ${isSelected ? 'selected' : ''}>${escaped(text)}</option>`);
+  const items = options.map(({ text, isSelected, isEnabled }) => {
+    return `<option ${isSelected ? 'selected' : ''} ${isEnabled ? '' : 'disabled'}>${escaped(text)}</option>`;
+  });
   return `<div class="panel sheet">
     <div class="buttons" role="toolbar"><button data-answer="dismiss">Done</button></div>
     <div data-class="XCUIElementTypePicker"><select role="spinbutton" size="5">${items.join('')}</select></div></div>`;

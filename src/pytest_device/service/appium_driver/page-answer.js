@@ -65,15 +65,15 @@ const ANSWERS = {
   alertButton: ({ target, index }) => pointToPress(alertOf(target).buttons[index].node.element),
   alertField: ({ target }) => {
     const [{ element }] = alertOf(target).fields;
-    clear(element);
-    focus(element);
+    clear(element, target);
+    focus(element, target);
   },
   turn: ({ order, target }, element) => turn(element, order, target),
   frames: () => [...document.querySelectorAll('iframe')].map(frameOf).filter(({ width, height }) => width > 0 && height > 0),
-  empty: (_, element) => clear(element),
+  empty: ({ target }, element) => clear(element, target),
   fill: ({ text, target }, element) => {
     const isTyped = fill(element, text, target.platform);
-    if (isTyped) focus(element);
+    if (isTyped) focus(element, target);
 
     return isTyped;
   },

@@ -25,6 +25,8 @@ function fill(element, text, platform) {
   // Keys alone are typed into any field.
   if (!value) return true;
 
+  if (!enabledOf(element)) throw new Refusal('state', `Cannot set the element to '${value}'. Note: it is disabled`);
+
   if (type === 'select') {
     chooseText(element, value, platform);
     return false;
@@ -102,6 +104,8 @@ function chooseText(element, value, platform) {
     throw new Refusal('argument', `the field has no option '${value}': its options are ${available}`);
   }
 
+  if (!enabledOf(option)) throw new Refusal('state', `the option '${value}' is disabled`);
+
   option.selected = true;
   notify(element);
 }
@@ -124,9 +128,12 @@ function notify(element) {
   element.dispatchEvent(new Event('change', { bubbles: true }));
 }
 
-function clear(element) {
+function clear(element, { platform }) {
   const { kind } = factsOf(element);
-  if (element.isContentEditable) {
+  if (!enabledOf(element)) {
+    // UiAutomator2 doesn't ask the field whether it took the text.
+    if (platform === 'iOS') throw new Refusal('state', 'the element is disabled, so it cannot be cleared');
+  } else if (element.isContentEditable) {
     element.focus();
     element.textContent = '';
     notify(element);

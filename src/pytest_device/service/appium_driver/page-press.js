@@ -30,10 +30,10 @@ function pointToPress(element) {
 }
 
 /** Focus a field for typing, with the caret at the end of its text. */
-function focus(element) {
+function focus(element, { platform }) {
   const root = element.getRootNode();
-  // A user's caret stays where it is.
-  if (root.activeElement === element) return;
+  // XCUITest types where the caret is; UiAutomator2 sets the field to its text and the keys after it.
+  if (root.activeElement === element && platform === 'iOS') return;
 
   element.focus();
   if (root.activeElement !== element && !element.shadowRoot?.activeElement) {
@@ -52,19 +52,23 @@ function focus(element) {
   }
 }
 
-/** Return the options of a selection list that a press opens, null for any other element. */
+/** Return the options of a selection list that a press opens, without hidden ones; null for any other element. */
 function optionsOf(element) {
   if (element.localName !== 'select' || element.multiple || element.size > 1 || !enabledOf(element)) return null;
 
-  return [...element.options].map(({ text, selected }) => ({ text, isSelected: selected }));
+  const shown = [...element.options].filter((option) => getComputedStyle(option).display !== 'none');
+  return shown.map((option) => ({
+    index: option.index, text: option.text, isSelected: option.selected, isEnabled: enabledOf(option),
+  }));
 }
 
 /** Choose the option of a selection list at an index, as a user does. */
 function chooseAt(element, index) {
   element.focus();
   const option = element.options[index];
+  if (!option || !enabledOf(option)) return;
   // A browser dispatches no events for the option that is chosen already.
-  if (!option || option.selected) return;
+  if (option.selected) return;
 
   option.selected = true;
   notify(element);
@@ -80,8 +84,12 @@ function turn(element, order, target) {
     throw new Refusal('state', 'the app draws this picker wheel itself, so only it knows its values: swipe it, or send it keys');
   }
 
-  const index = element.selectedIndex + (order === 'next' ? 1 : -1);
-  if (!element.options[index]) throw new Refusal('state', `the picker wheel has no ${order} value: it is at '${textOf(element)}'`);
+  const { selectedIndex } = element;
+  const enabled = [...element.options].filter(enabledOf).map((option) => option.index);
+  const index = order === 'next'
+    ? enabled.find((other) => other > selectedIndex)
+    : enabled.findLast((other) => other < selectedIndex);
+  if (index === undefined) throw new Refusal('state', `the picker wheel has no ${order} value: it is at '${textOf(element)}'`);
 
   chooseAt(element, index);
 }

@@ -149,7 +149,8 @@ function selectedOf(element) {
 }
 
 function enabledOf(element) {
-  return !element.matches(':disabled') && !element.closest('[aria-disabled="true"]');
+  // React Native for Web makes a field that is not editable read-only: on a phone, it is disabled.
+  return !element.matches(':disabled') && !element.readOnly && !element.closest('[aria-disabled="true"]');
 }
 
 function rectOf(element) {
