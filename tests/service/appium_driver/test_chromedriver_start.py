@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,7 @@ from appium.webdriver import Remote
 from selenium.common.exceptions import WebDriverException
 
 from pytest_device.local import LocalService
+from pytest_device.sessions.models import Session
 from pytest_device.settings import LOCAL_APP_ID
 from pytest_device.spec import Platform
 from tests.service.appium_driver.conftest import APP, APP_ID, booted, driven, seen
@@ -25,13 +27,15 @@ if [ "$1" = --version ]; then exec {real} --version; fi
 SILENT: Final = "echo Starting ChromeDriver; trap '' TERM; while sleep 1; do :; done"
 EXITS: Final = "exit 127"
 KILLED: Final = "kill -KILL $$"
-WORKS: Final = 'exec {real} "$@"'
+WORKS: Final = 'exec {real} "$@" --log-path="$0.log"'
+"""The log shows which program it was: the real one may start yet another."""
 
 
 @dataclass(frozen=True)
 class Broken:
     """A driver for the app, on a service whose chromedriver a test writes."""
 
+    session: Session
     appium: Remote
     chromedriver: Path
     real: Path
@@ -63,14 +67,21 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Generator[Broken]:
                 booted(service, Platform.ANDROID) as session,
                 driven(session, {"app": str(APP), "appPackage": APP_ID}) as driver,
             ):
-                yield Broken(driver, chromedriver, real)
+                yield Broken(session, driver, chromedriver, real)
         finally:
             service.close()
 
 
 def started_from(program: Path) -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
-    return [process for process in children if str(program) in process.cmdline()]
+    return [process for process in children if str(program) in command_line(process)]
+
+
+def command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended just now
+        return ""
 
 
 @pytest.mark.parametrize(
@@ -121,9 +132,34 @@ def test_once_it_starts_the_session_goes_on(opened: Broken) -> None:
 def test_one_that_was_killed_starts_again(opened: Broken) -> None:
     opened.starts(WORKS)
     opened.appium.switch_to.context(f"WEBVIEW_{APP_ID}")
-    for program in started_from(opened.real):
-        program.kill()
-    assert eventually(lambda: not started_from(opened.real))
+    (program,) = started_from(opened.chromedriver)
+    program.kill()
+    assert eventually(lambda: not started_from(opened.chromedriver))
 
     assert opened.appium.title == "Notes"
     opened.appium.switch_to.context("NATIVE_APP")
+
+
+def test_the_end_of_a_session_does_not_wait_for_a_start(opened: Broken) -> None:
+    opened.starts(SILENT)
+    before = started_from(opened.chromedriver)
+    with ThreadPoolExecutor(1) as pool:
+        with driven(opened.session, {}) as driver:
+            switch = pool.submit(driver.switch_to.context, "CHROMIUM")
+            assert eventually(lambda: started_from(opened.chromedriver) != before)
+
+        with pytest.raises(WebDriverException, match="the session has ended"):
+            switch.result()
+
+    assert eventually(lambda: started_from(opened.chromedriver) == before)
+
+
+def test_the_end_of_a_session_does_not_wait_for_one_that_hangs(opened: Broken) -> None:
+    opened.starts(WORKS)
+    before = started_from(opened.chromedriver)
+    with driven(opened.session, {}) as driver:
+        driver.switch_to.context("CHROMIUM")
+        (program,) = set(started_from(opened.chromedriver)) - set(before)
+        program.suspend()
+
+    assert started_from(opened.chromedriver) == before

@@ -10,7 +10,7 @@ const HOST = '127.0.0.1';
 const POLL_MS = 50;
 /** It takes one second, and several on a busy machine. Clients wait for a command for two minutes or more. */
 const LIMIT_MS = 30_000;
-/** How long the program may take to end once it is requested to. */
+/** How long the program may take to end its session, and then to end itself. */
 const END_MS = 2_000;
 const FIX = 'Fix: start it in a terminal to see why, or put another one first on PATH';
 
@@ -23,8 +23,12 @@ export class Chromedriver {
     this.proxy = proxy;
   }
 
-  /** Start the program and its session. Throws UnknownError, with the program ended, if it fails or takes too long. */
-  static async start(executable, capabilities, log) {
+  /**
+   * Start the program and its session.
+   *
+   * Throws UnknownError, with the program ended, if it fails, takes too long, or is not needed any more: `isEnded` is aborted.
+   */
+  static async start(executable, capabilities, log, isEnded) {
     const port = await freePort(); // two programs on one port would stop each other
     const program = spawn(executable, [`--port=${port}`, '--disable-build-check'], { stdio: 'ignore' });
     const chromedriver = new Chromedriver(program, new WebDriverProxy({ server: HOST, port, log }));
@@ -36,12 +40,13 @@ export class Chromedriver {
       fail(`${signal ? `was ended by ${signal}` : `exited with status ${status}`} before it accepted commands`);
     });
     const timer = setTimeout(fail, LIMIT_MS, `did not accept commands within ${LIMIT_MS / 1000} s`);
+    const signal = AbortSignal.any([failure.signal, isEnded]);
 
     try {
-      await Promise.race([chromedriver.#begin(capabilities, failure.signal), rejection(failure.signal)]);
+      await Promise.race([chromedriver.#begin(capabilities, signal), rejection(signal)]);
     } catch (error) {
       await chromedriver.#end('SIGKILL'); // one that hangs may ignore a request to end
-      const { message } = failure.signal.reason ?? error;
+      const { message } = signal.reason ?? error;
       throw new errors.UnknownError(`chromedriver did not start: ${executable}: ${message}. ${FIX}`, error);
     } finally {
       clearTimeout(timer);
@@ -57,10 +62,12 @@ export class Chromedriver {
     return pid === undefined || exitCode !== null || signalCode !== null;
   }
 
-  /** End its session and the program. */
+  /** End its session and the program, also one that hangs. */
   async stop() {
-    await this.proxy.command('', 'DELETE').catch(() => {}); // the program has ended already
-    await this.#end('SIGTERM');
+    const deletion = this.proxy.command('', 'DELETE').catch(() => {}); // the program has ended already
+    const isDeleted = deletion.then(() => true);
+    const hangs = !(await Promise.race([isDeleted, pause(END_MS, false, { ref: false })]));
+    await this.#end(hangs ? 'SIGKILL' : 'SIGTERM');
   }
 
   async #begin(capabilities, signal) {

@@ -115,6 +115,8 @@ export class LocalDriver extends BaseDriver {
     this.overlay = overlay;
     /** The start of chromedriver, null until a web context needs it. */
     this.starting = null;
+    /** Aborted at the end of the session: a start of chromedriver is not waited for. */
+    this.end = new AbortController();
     this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
     this.scriptMs = SCRIPT_LIMIT_MS;
     this.foundAgain = new FoundAgain();
@@ -201,6 +203,7 @@ export class LocalDriver extends BaseDriver {
     await dialogs.leave(this);
 
     await super.deleteSession(sessionId);
+    this.end.abort(new Error('the session has ended'));
     const chromedriver = await this.starting?.catch(() => null);
     await chromedriver?.stop();
     this.starting = null;
@@ -249,11 +252,12 @@ export class LocalDriver extends BaseDriver {
       browserName: 'chrome',
       pageLoadStrategy: this.opts.pageLoadStrategy ?? 'normal',
       unhandledPromptBehavior: alerts.behavior(this.opts),
+      timeouts: await this.getTimeouts(),
       'goog:chromeOptions': { debuggerAddress: `${HOST}:${process.env.PYTEST_DEVICE_DEBUGGING_PORT}` },
     };
-    const chromedriver = await Chromedriver.start(process.env.PYTEST_DEVICE_CHROMEDRIVER, requested, this.log);
+    const executable = process.env.PYTEST_DEVICE_CHROMEDRIVER;
+    const chromedriver = await Chromedriver.start(executable, requested, this.log, this.end.signal);
     crash.explain(this, chromedriver.proxy);
-    await chromedriver.proxy.command('/timeouts', 'POST', await this.getTimeouts());
 
     return chromedriver;
   }
