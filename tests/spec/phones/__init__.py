@@ -7,8 +7,16 @@ list ``ROWS``; ``FILES`` names the files.
 
 from typing import Final
 
-from tests.spec.phones import alerts, browser_commands, css, gestures, locators, views
+from tests.spec.phones import (
+    alerts,
+    browser_commands,
+    css,
+    gestures,
+    locators,
+    views,
+    windows,
+)
 from tests.spec.phones.row import Row
 
-FILES: Final = (locators, views, alerts, gestures, browser_commands, css)
+FILES: Final = (locators, views, alerts, gestures, browser_commands, css, windows)
 ROWS: Final[tuple[Row, ...]] = tuple(row for file in FILES for row in file.ROWS)

@@ -12,6 +12,8 @@ import { checkStrategy, queryFor, scrollQueryFor, webLocator, wordsOf } from './
 
 /** Between two searches while the implicit wait lasts. */
 const POLL_MS = 100;
+/** WebDriver's code point of the key. */
+const ESCAPE = '\uE00C';
 /** Other names of Android's attributes, in lower case. */
 const ANDROID_NAMES = {
   contentdescription: 'content-desc', name: 'text', resourceid: 'resource-id', classname: 'class',
@@ -146,8 +148,17 @@ export const commands = {
   },
 
   async back() {
+    if (this.platform === 'iOS') {
+      await pressBackButton(this);
+      return;
+    }
+
     const wasDialog = await dialogs.dismiss(this);
-    if (!wasDialog) await this.onPage((page) => page.go(-1));
+    if (wasDialog) return;
+
+    // The Back key is for the window in front. Modal dialogs of the browser and of React Native for Web close by Escape.
+    if (await this.askPage('hasModal')) await typeText(this, ESCAPE);
+    else await this.onPage((page) => page.go(-1));
   },
 
   async getScreenshot() {
@@ -166,6 +177,13 @@ export const commands = {
     return await this.onPage((page) => page.screenshot({ ...rect, scale: scaleOf(this) }));
   },
 };
+
+/** An iPhone has no Back key: XCUITest presses the back button of the navigation bar, and does nothing without one. */
+async function pressBackButton(driver) {
+  const point = await driver.askPage('backButton');
+  if (point) await press(driver, point);
+  else driver.log.warn('back does nothing: the app has no navigation bar with a button');
+}
 
 /** Return an attribute as UiAutomator2 does: a missing value is the text null, and names ignore case. */
 function androidAttribute(name, attributes) {

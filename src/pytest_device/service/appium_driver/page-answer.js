@@ -36,6 +36,15 @@ function centerOf(element) {
   return { x: Math.round(box.left + box.width / 2), y: Math.round(box.top + box.height / 2) };
 }
 
+/** Return the point of the first button of iOS's navigation bar, null without one. */
+function pointOfBackButton(target) {
+  const isA = (kind) => ({ type }) => type === `${IOS_PREFIX}${kind}`;
+  const bar = descendants(treeOf(target)).find(isA('NavigationBar'));
+  const button = bar && descendants(bar).find(isA('Button'));
+
+  return button ? pointToPress(button.element) : null;
+}
+
 /** Describe a frame; one of another origin hides its title, and its address after it was left. */
 function frameOf(frame, index) {
   const { x, y, width, height } = rectOf(frame);
@@ -98,6 +107,8 @@ const ANSWERS = {
     system: (await navigator.userAgentData?.getHighEntropyValues(['platformVersion']))?.platformVersion ?? null,
   }),
   isHome: () => isHome(),
+  hasModal: () => hasModal(),
+  backButton: ({ target }) => pointOfBackButton(target),
   keyboard: keyboardShown,
   blur: () => {
     const wasShown = keyboardShown();

@@ -381,7 +381,9 @@ function nodeOf(element, parent, target) {
 }
 
 function isHidden(element, style) {
-  if (LEFT_OUT.has(element.localName) || element.ariaHidden === 'true') return true;
+  if (LEFT_OUT.has(element.localName) || element.ariaHidden === 'true' || element.inert) return true;
+  // Closed details hide their content in a box of the browser, not by a style of it.
+  if (element.matches('details:not([open]) > :not(summary:first-of-type)')) return true;
   if (style.display === 'none' || style.contentVisibility === 'hidden') return true;
 
   return element.localName === 'input' && element.type === 'hidden';
@@ -427,23 +429,33 @@ function treeOf(target) {
       body.type = isAndroid ? 'android.widget.FrameLayout' : `${IOS_PREFIX}Window`;
       body.attributes[isAndroid ? 'class' : 'type'] = body.type;
     }
-    if (isAndroid) isolateAlert(body);
+    if (isAndroid) isolateWindow(body);
   }
   if (target.platform === 'iOS' && keyboardShown()) root.children.push(keyboardNode(root));
 
   return root;
 }
 
-/** An alert of Android is a window of its own: the views behind it are out of reach. */
-function isolateAlert(body) {
-  if (!document.querySelector('[role="alertdialog"]')) return;
+/** Modal dialogs: of the browser, and those that React Native for Web renders for a Modal. */
+const MODALS = 'dialog:modal, [role="dialog"][aria-modal="true"]';
+/** What is a window of its own on Android. */
+const WINDOWS = `[role="alertdialog"], ${MODALS}`;
 
-  const alert = descendants(body).findLast(({ facts }) => facts.kind === 'alert' && facts.displayed);
-  if (!alert) return;
+/** The views behind a window of Android are out of reach. */
+function isolateWindow(body) {
+  if (!document.querySelector(WINDOWS)) return;
 
-  body.children = [alert];
-  alert.parent = body;
-  alert.attributes.index = '0';
+  const top = descendants(body).findLast(({ element, facts }) => element.matches(WINDOWS) && facts.displayed);
+  if (!top) return;
+
+  body.children = [top];
+  top.parent = body;
+  top.attributes.index = '0';
+}
+
+/** Return whether a modal dialog is on the screen. */
+function hasModal() {
+  return [...document.querySelectorAll(MODALS)].some(onScreen);
 }
 
 /** The hierarchy is no view: no locator finds it. */

@@ -1,0 +1,109 @@
+"""What is in front: modal windows, and what the command ``back`` is for."""
+
+from typing import Final
+
+from appium.webdriver.common.appiumby import AppiumBy as By
+
+from tests.spec.phones.row import (
+    ANDROID,
+    IOS,
+    NOT_READ,
+    XCUITEST,
+    Click,
+    Command,
+    FindAll,
+    Row,
+    Source,
+    Then,
+    server,
+)
+
+WINDOWS: Final = server("utils/AXWindowHelpers.java", "8d5012e8")
+NAVIGATION: Final = Source(*XCUITEST, "lib/commands/navigation.js")
+
+BACK: Final = Command("POST", "/back")
+TEXTS: Final = FindAll(By.CLASS_NAME, "android.widget.TextView")
+LABELS: Final = FindAll(By.CLASS_NAME, "XCUIElementTypeStaticText")
+OPEN: Final = (By.XPATH, "//*[@text='Open' or @label='Open']")
+
+MODAL: Final = """
+    <p>Behind</p>
+    <button onclick="document.querySelector('dialog').showModal()">Open</button>
+    <dialog><p>In front</p></dialog>"""
+REACT_NATIVE_MODAL: Final = """
+    <p>Behind</p>
+    <div role="dialog" aria-modal="true"><p>In front</p></div>"""
+"""As React Native for Web renders a Modal."""
+BAR: Final = """
+    <div role="navigation">
+      <button onclick="document.querySelector('p').textContent = 'went back'">List</button>
+    </div>
+    <p>Details</p>"""
+DETAILS: Final = "<details><summary>More</summary><p>Hidden</p></details><p>Shown</p>"
+INERT: Final = "<div inert><p>Hidden</p></div><p>Shown</p>"
+
+ROWS: Final = (
+    Row(
+        name="views-behind-a-modal",
+        platforms=(ANDROID,),
+        rule="Only the views of the active window are found.",
+        source=WINDOWS,
+        page=MODAL,
+        example=Click(OPEN, TEXTS),
+        answer=["In front"],
+    ),
+    Row(
+        name="views-behind-a-modal-of-react-native",
+        platforms=(ANDROID,),
+        rule="Only the views of the active window are found.",
+        source=WINDOWS,
+        page=REACT_NATIVE_MODAL,
+        example=TEXTS,
+        answer=["In front"],
+    ),
+    Row(
+        name="back-closes-a-modal",
+        platforms=(ANDROID,),
+        rule="The Back key is for the window in front.",
+        source=NOT_READ,
+        page=MODAL,
+        example=Click(OPEN, Then(BACK, TEXTS)),
+        answer=["Behind"],
+    ),
+    Row(
+        name="back-presses-the-button-of-the-navigation-bar",
+        platforms=(IOS,),
+        rule="back presses the first button of the navigation bar.",
+        source=NAVIGATION,
+        page=BAR,
+        example=Then(BACK, LABELS),
+        answer=["went back"],
+    ),
+    Row(
+        name="back-without-a-navigation-bar",
+        platforms=(IOS,),
+        rule="Without a navigation bar, back does nothing.",
+        source=NAVIGATION,
+        page="<p>Details</p>",
+        example=Then(BACK, LABELS),
+        answer=["Details"],
+    ),
+    Row(
+        name="closed-details",
+        platforms=(ANDROID,),
+        rule="What is not drawn is no view.",
+        source=NOT_READ,
+        page=DETAILS,
+        example=TEXTS,
+        answer=["Shown"],
+    ),
+    Row(
+        name="an-inert-view",
+        platforms=(IOS,),
+        rule="What cannot be reached by accessibility services is no element.",
+        source=NOT_READ,
+        page=INERT,
+        example=LABELS,
+        answer=["Shown"],
+    ),
+)
