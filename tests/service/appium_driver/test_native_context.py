@@ -171,6 +171,11 @@ def test_a_second_window_is_on_the_screen_until_it_closes(driver: Remote) -> Non
     assert eventually(lambda: seen(driver, "title").text == "First", 10)
     assert title.text == "First"
 
+    seen(driver, "open").click()
+    assert eventually(lambda: seen(driver, "title").text == "Second", 10)
+    driver.back()
+    assert title.text == "First"
+
 
 def test_a_document_without_elements_has_none(driver: Remote) -> None:
     seen(driver, "clear").click()

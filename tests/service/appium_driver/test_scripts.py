@@ -138,6 +138,26 @@ def test_an_unknown_argument_is_refused_with_the_closest_match(
             {"x": 1, "y": 1, "duration": 90_000},
             "the duration must be from 0 to 60 s, not 90 s",
         ),
+        (
+            "swipeGesture",
+            {**PLACE, "direction": "up", "percent": 75},
+            "percent must be from 0 to 1, not 75",
+        ),
+        (
+            "pinchOpenGesture",
+            {"left": 1, "top": 1, "width": 9, "height": 9, "percent": -0.5},
+            "percent must be from 0 to 1, not -0.5",
+        ),
+        (
+            "scrollGesture",
+            {**PLACE, "direction": "up", "percent": -1},
+            "percent must be 0 or more, not -1",
+        ),
+        (
+            "flingGesture",
+            {**PLACE, "direction": "up", "speed": -500},
+            "speed must be 0 or more, not -500",
+        ),
     ],
 )
 def test_a_value_that_a_gesture_cannot_have_is_refused(

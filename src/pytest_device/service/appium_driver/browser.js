@@ -119,6 +119,15 @@ export class Browser {
     return stoppers.find((page) => this.#contexts.get(page.target) === context) ?? null;
   }
 
+  /** Close the page of a target if another page has opened it. */
+  async closeOpened(targetId) {
+    const { targetInfo } = await this.send('Target.getTargetInfo', { targetId });
+    if (!targetInfo.openerId) return;
+
+    await this.send('Target.closeTarget', { targetId });
+    await this.sync();
+  }
+
   async close() {
     await this.#client.close();
   }

@@ -157,8 +157,14 @@ export const commands = {
     if (wasDialog) return;
 
     // The Back key is for the window in front. Modal dialogs of the browser and of React Native for Web close by Escape.
-    if (await this.askPage('hasModal')) await typeText(this, ESCAPE);
-    else await this.onPage((page) => page.go(-1));
+    if (await this.askPage('hasModal')) {
+      await typeText(this, ESCAPE);
+      return;
+    }
+
+    const page = await this.page();
+    const hasGone = await this.onPage((shown) => shown.go(-1));
+    if (!hasGone) await this.browser.closeOpened(page.target);
   },
 
   async getScreenshot() {

@@ -83,9 +83,11 @@ export async function press(driver, { x, y }) {
 
 /** Move two fingers horizontally through the center of an area: apart, or together. */
 async function pinch(driver, args, { percent = 0.7, isOpening }) {
+  checkSpeed(args.speed);
+  const part = partOf(percent);
   const area = await areaOf(driver, args);
   const center = { x: area.x + area.width / 2, y: area.y + area.height / 2 };
-  const reach = (Math.min(percent, 1) * area.width) / 2 - PINCH_MARGIN;
+  const reach = (part * area.width) / 2 - PINCH_MARGIN;
   const open = Math.max(reach, MIN_PINCH_OPEN);
 
   const finger = (side) => {
@@ -190,13 +192,28 @@ function holdMs(ms) {
   throw new errors.InvalidArgumentError(`the duration must be from 0 to ${MAX_HOLD_MS / 1000} s, not ${ms / 1000} s`);
 }
 
+/** Return a part of an area, from 0 to 1. Throws InvalidArgument. */
+function partOf(percent) {
+  const part = Number(percent);
+  if (part >= 0 && part <= 1) return part;
+
+  throw new errors.InvalidArgumentError(`percent must be from 0 to 1, not ${percent}`);
+}
+
+/** Throw InvalidArgument for a speed that UiAutomator2 refuses: gestures here all have their own. */
+function checkSpeed(speed = 0) {
+  if (Number(speed) < 0) throw new errors.InvalidArgumentError(`speed must be 0 or more, not ${speed}`);
+}
+
 /** Swipe across a part of an area: the finger moves in the direction. */
 async function swipe(driver, args, { direction, percent = 0.7, isFling = false }) {
   const [right, downward] = vectorOf(direction);
+  checkSpeed(args.speed);
+  const requested = partOf(percent);
   const { x, y, width, height } = await areaOf(driver, args);
 
   // Not the whole area: at an edge of the screen, the finger would touch what is beside the area.
-  const part = Math.min(Math.max(Number(percent), 0.05), 0.95) / 2;
+  const part = Math.min(Math.max(requested, 0.05), 0.95) / 2;
   const point = (sign) => ({
     x: x + width * (0.5 + sign * right * part),
     y: y + height * (0.5 + sign * downward * part),
@@ -212,7 +229,11 @@ async function swipe(driver, args, { direction, percent = 0.7, isFling = false }
  */
 async function scroll(driver, args, { direction, percent }) {
   const [right, downward] = vectorOf(direction);
+  checkSpeed(args.speed);
   const part = Number(percent);
+  // More than its size is fine: it is scrolled as far as it can be.
+  if (part < 0) throw new errors.InvalidArgumentError(`percent must be 0 or more, not ${percent}`);
+
   const request = { right: right * part, down: downward * part, at: await centerOf(driver, args) };
 
   return await driver.askPage('scroll', request, args.elementId ?? null);
@@ -278,6 +299,7 @@ const ANDROID_GESTURES = {
   },
 
   dragGesture: async (driver, args) => {
+    checkSpeed(args.speed);
     const from = await pointOf(driver, { ...args, x: args.startX, y: args.startY });
     // The end is a point of the screen, even with an element.
     await drag(driver, from, { x: args.endX, y: args.endY }, { holdMs: LONG_PRESS_MS });
@@ -312,7 +334,10 @@ const IOS_GESTURES = {
 
   swipe: async (driver, args) => await swipe(driver, args, args),
 
-  pinch: async (driver, args) => await pinch(driver, args, { isOpening: args.scale > 1 }),
+  pinch: async (driver, args) => {
+    if (!(args.scale > 0)) throw new errors.InvalidArgumentError(`scale must be more than 0, not ${args.scale}`);
+    await pinch(driver, args, { isOpening: args.scale > 1 });
+  },
 
   dragFromToForDuration: dragFromTo,
 

@@ -236,14 +236,16 @@ export class Page {
     return entries[currentIndex];
   }
 
-  /** Go back or forward in the history; do nothing at its end. */
+  /** Go back or forward in the history; return false at its end. */
   async go(steps) {
     const { currentIndex, entries } = await this.send('Page.getNavigationHistory');
     const entry = entries[currentIndex + steps];
-    if (!entry) return;
+    if (!entry) return false;
 
     await this.send('Page.navigateToHistoryEntry', { entryId: entry.id });
     await this.settled();
+
+    return true;
   }
 
   /** Return a screenshot in Base64, of all of the screen or of a part: { x, y, width, height, scale }. */
