@@ -45,12 +45,16 @@ NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Parsed request; ``params`` are the parameters of query and form, ``form`` only those of the form."""
+    """Parsed request; ``params`` are the parameters of query and form, ``form`` only those of a POST."""
 
     params: Mapping[str, str] = field(repr=False)
     form: Mapping[str, str] = field(repr=False)
     authorization: str = field(repr=False)
     session: str = field(repr=False)
+    origin: str = ""
+    """The origin of the page that sent a form, empty without a browser."""
+    fetch_site: str = ""
+    """How that page's site relates to the provider (Fetch Metadata), empty with older browsers."""
 
 
 Respond = Callable[[Exchange], Response]
@@ -91,11 +95,9 @@ class KnownHostsOnly:
     That is DNS rebinding: the browser would treat the provider's replies as those of the page's own server.
     """
 
-    def __init__(self, app: ASGIApp, urls: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self._app = app
-        self._hosts: set[str] = set()
-        for url in urls:
-            self._hosts.update(_hosts_of(url))
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         host = Headers(scope=scope).get("host", "").lower()
@@ -107,7 +109,12 @@ class KnownHostsOnly:
         await refusal(scope, receive, send)
 
 
-def _hosts_of(url: str) -> Iterator[str]:
+def hosts_of(urls: Iterable[str]) -> frozenset[str]:
+    """Return the hosts of URLs with their ports, in each spelling that clients send."""
+    return frozenset(host for url in urls for host in _spellings(url))
+
+
+def _spellings(url: str) -> Iterator[str]:
     """Yield the values of the Host header for a URL: clients leave out the default port."""
     parts = urlsplit(url.lower())
     _credentials, _, host = parts.netloc.rpartition("@")
@@ -133,6 +140,9 @@ async def _read(request: Request) -> Exchange:
     except ValueError:
         raise OAuthError("invalid_request", "the form is malformed") from None
 
+    if request.method != "POST":
+        form = []
+
     pairs = [*parse_qsl(request.url.query, True), *form]
     params = dict(pairs)
     # RFC 6749 section 3.1: a request that repeats one is invalid.
@@ -144,6 +154,8 @@ async def _read(request: Request) -> Exchange:
         dict(form),
         authorization=request.headers.get("authorization", ""),
         session=_session(request.headers.get("cookie", "")),
+        origin=request.headers.get("origin", ""),
+        fetch_site=request.headers.get("sec-fetch-site", ""),
     )
 
 

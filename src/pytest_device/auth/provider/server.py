@@ -12,6 +12,7 @@ from pytest_device.auth.provider.exchange import (
     KnownHostsOnly,
     RecordedEndpoint,
     Respond,
+    hosts_of,
 )
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
@@ -207,7 +208,8 @@ class IdentityProvider(Service[Journal]):
 
     def _app(self) -> "Starlette":
         endpoints = Endpoints(self._settings, self._journal)
-        authorize = Authorize(self._settings, self._journal)
+        hosts = hosts_of((self.local_url, self.issuer))
+        authorize = Authorize(self._settings, self._journal, hosts)
         both = ["GET", "POST"]
         app = app_of(
             [
@@ -225,7 +227,7 @@ class IdentityProvider(Service[Journal]):
                 self._route("/end_session", "end_session", endpoints.end_session, both),
             ]
         )
-        app.add_middleware(KnownHostsOnly, urls=(self.local_url, self.issuer))
+        app.add_middleware(KnownHostsOnly, hosts=hosts)
 
         return app
 
