@@ -491,7 +491,7 @@ def test_the_page_has_the_requested_language_and_region(
         ({"app": "/nowhere/app.zip"}, "/nowhere/app.zip"),
         (
             {"appPackage": "org.example.other"},
-            f"org.example.other is not installed.*installed: {APP_ID}",
+            f"org.example.other is not installed.*installed: .*{APP_ID}",
         ),
     ],
 )
