@@ -208,6 +208,17 @@ def test_the_pages_apply_no_style_but_their_own_and_run_no_script(
     assert not [rule for rule in policy if "unsafe" in rule or "script" in rule]
 
 
+def test_an_unknown_address_leads_to_the_metadata(
+    app: App, provider: IdentityProvider
+) -> None:
+    answer = app.http.get(f"{provider.issuer}/sign-in")
+
+    assert answer.status_code == 404
+    assert "<h1>Page not found</h1>" in answer.text
+    (url,) = re.findall(r'href="(http[^"]+)"', answer.text)
+    assert app.http.get(url).json()["issuer"] == provider.issuer
+
+
 @pytest.mark.parametrize(
     ("name", "value", "code"),
     [

@@ -82,6 +82,14 @@ def message_page(title: str, text: str, status: int) -> Page:
     return _page(title, f"<p>{escape(text)}</p>", status, problem)
 
 
+def not_found_page(metadata_url: str) -> Page:
+    """Return the page for an unknown address, with a link to the provider's metadata."""
+    body = f"""<p>The provider has no page at this address. A sign-in starts in the app.</p>
+<p><a class="button" href="{escape(metadata_url)}">Show the provider's metadata</a></p>"""
+
+    return _page("Page not found", body, 404, "")
+
+
 def mismatch_page(
     title: str, text: str, values: Mapping[str, Sequence[str]], fix: str
 ) -> Page:

@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from pytest_device.auth.config import AUTHORIZATION_CODE
+from pytest_device.auth.discovery import WELL_KNOWN
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
 from pytest_device.auth.provider.exchange import (
@@ -27,6 +30,7 @@ from pytest_device.auth.provider.model import (
     SeenRequest,
     User,
 )
+from pytest_device.auth.provider.page import not_found_page
 from pytest_device.auth.provider.sign_in import SignIn
 from pytest_device.auth.provider.state import Grants, Settings
 from pytest_device.auth.token import TokenResponse
@@ -214,7 +218,7 @@ class IdentityProvider(Service[Journal]):
         app = app_of(
             [
                 self._route(
-                    "/.well-known/openid-configuration",
+                    WELL_KNOWN,
                     "discovery",
                     endpoints.discovery,
                     ["GET"],
@@ -227,9 +231,13 @@ class IdentityProvider(Service[Journal]):
                 self._route("/end_session", "end_session", endpoints.end_session, both),
             ]
         )
+        app.add_exception_handler(404, self._not_found)
         app.add_middleware(KnownHostsOnly, hosts=hosts)
 
         return app
+
+    async def _not_found(self, _request: Request, _error: Exception) -> Response:
+        return not_found_page(f"{self.issuer}{WELL_KNOWN}")
 
     def _route(
         self, path: str, name: Endpoint, respond: Respond, methods: list[str]
