@@ -872,29 +872,41 @@ def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clie
         result.stdout.fnmatch_lines([">*find_element('id', 'title')", "E *"])
 
 
+GROUP = """
+    errors = []
+    try:
+        device_driver.find_element("id", "nosuch")
+    except Exception as error:
+        errors.append(error)
+    raise ExceptionGroup("soft assertions", errors)
+"""
+
+
 @pytest.mark.parametrize(
-    "style",
+    ("style", "body"),
     [
-        "long",
-        "native",
+        ("long", LOOKUP),
+        ("native", LOOKUP),
+        ("long", GROUP),
         *(
-            pytest.param(style, marks=pytest.mark.nightly)
+            pytest.param(style, LOOKUP, marks=pytest.mark.nightly)
             for style in ("short", "line")
         ),
     ],
 )
 def test_no_traceback_style_shows_frames_of_clients(
-    pytester: pytest.Pytester, controller: ScriptedServer, style: str
+    pytester: pytest.Pytester, controller: ScriptedServer, style: str, body: str
 ) -> None:
     controller.answer = appium(
         element=refuses("no such element", "no element found", 404)
     )
-    suite(pytester, ONE, body=LOOKUP)
+    suite(pytester, ONE, body=body)
 
     result = pytester.runpytest(f"--tb={style}")
 
     result.stdout.fnmatch_lines(["*no element found*"])
     result.stdout.no_fnmatch_line("*/selenium/*")
+    result.stdout.no_fnmatch_line("*at a line*")
 
 
 POLICY = """

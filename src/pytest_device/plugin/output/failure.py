@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -60,16 +60,25 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that led to it, the latest first, as Python shows them."""
-    link: BaseException | None = error
-    seen: list[BaseException] = []
+    """Yield an error, the members of groups, and those that led to them, the latest first, as Python shows them."""
+    pending = [error]
     # By identity: an error of the suite may compare in its own way.
-    while link is not None and all(link is not earlier for earlier in seen):
-        seen.append(link)
+    seen: set[int] = set()
+    while pending:
+        link = pending.pop()
+        if id(link) in seen:
+            continue
+
+        seen.add(id(link))
         yield link
 
         context = None if link.__suppress_context__ else link.__context__
-        link = link.__cause__ or context
+        earlier = link.__cause__ or context
+        if earlier is not None:
+            pending.append(earlier)
+        if isinstance(link, BaseExceptionGroup):
+            group = cast("BaseExceptionGroup[BaseException]", link)
+            pending += reversed(group.exceptions)
 
 
 def _package(module: object) -> str:
