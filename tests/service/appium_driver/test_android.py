@@ -399,6 +399,8 @@ def test_missing_device_features_are_refused_with_the_reason(driver: Remote) -> 
         match=r"does not support 'mobile: shell'.*docs/local-appium.md",
     ):
         driver.execute_script("mobile: shell", {"command": "ls"})
+    with pytest.raises(UnknownMethodException, match="'mobile: localNotifications'"):
+        driver.open_notifications()
 
 
 def test_an_unknown_script_is_refused_by_name(driver: Remote) -> None:

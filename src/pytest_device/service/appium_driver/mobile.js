@@ -108,39 +108,6 @@ const DEVICE = {
   resetPermission: (driver, { service }) => driver.allow(permissionNamed(service), 'prompt'),
 };
 
-/** Why the device cannot execute a script. */
-const REFUSED = {
-  startLogsBroadcast: 'logs can only be polled, not broadcast',
-  shell: 'a browser has no shell',
-  execEmuConsoleCommand: 'it is not an emulator',
-  pushNotification: "a web app gets web pushes: use 'mobile: localNotifications', or the fixture device_push",
-  openNotifications: "it shows none: list them with 'mobile: localNotifications'",
-  toggleGps: 'it has no switch for location services: set a location, or revoke the permission',
-  lock: 'it has no lock screen',
-  unlock: 'it has no lock screen',
-  statusBar: 'it has no status bar',
-  getSystemBars: 'it has no system bars',
-  batteryInfo: 'it has no battery',
-  powerAc: 'it has no battery',
-  powerCapacity: 'it has no battery',
-  gsmCall: 'it has no telephone',
-  gsmSignal: 'it has no telephone',
-  gsmVoice: 'it has no telephone',
-  sendSms: 'it has no telephone',
-  networkSpeed: 'it has no telephone',
-  fingerprint: 'it has no fingerprint sensor',
-  sendBiometricMatch: 'it has no biometric sensor',
-  enrollBiometric: 'it has no biometric sensor',
-  shake: 'it has no motion sensor',
-  pushFile: 'a web app has no files of its own',
-  pullFile: 'a web app has no files of its own',
-  pullFolder: 'a web app has no files of its own',
-  getAppStrings: 'a web app has no string resources',
-  getPerformanceData: 'it has no performance data',
-  startMediaProjectionRecording: 'record with start_recording_screen',
-  startXCTestScreenRecording: 'record with start_recording_screen',
-};
-
 /** The scripts by their names without `mobile:`: functions of the driver, the arguments, which are checked, and the name. */
 const HANDLERS = { ...APPS, ...DEVICE, ...GESTURES };
 
@@ -154,8 +121,6 @@ export const commands = {
     if (!isMobile(script)) return await inPage(this, '/execute/sync', { script, args });
 
     const [name, options] = parsed(script, args, this.platform);
-    if (Object.hasOwn(REFUSED, name)) throw refusal(name, REFUSED[name]);
-
     return (await HANDLERS[name](this, options, name)) ?? null;
   },
 
@@ -225,7 +190,7 @@ export const commands = {
   },
 
   async openNotifications() {
-    throw refusal('openNotifications', REFUSED.openNotifications);
+    return await this.execute('mobile: openNotifications');
   },
 };
 

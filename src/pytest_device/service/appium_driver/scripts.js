@@ -13,8 +13,8 @@ const ELEMENT_KEY = 'element-6066-11e4-a52e-4f735466cecf';
 const android = (list = '') => ({ Android: list });
 const ios = (list = '') => ({ iOS: list });
 const both = (list = '') => ({ Android: list, iOS: list });
-/** Scripts that are refused anyway: their arguments are not checked. */
-const REFUSED = null;
+/** In place of the arguments: why the device cannot execute the script. */
+const refused = (why) => ({ why });
 
 // The client sends both names to either driver.
 const app = (more = '') => ({ Android: `appId bundleId? ${more}`, iOS: `bundleId appId? ${more}` });
@@ -27,7 +27,7 @@ const SCRIPTS = {
   activeAppInfo: ios(),
   alert: ios('action buttonLabel?'),
   backgroundApp: both('seconds?'),
-  batteryInfo: both(REFUSED),
+  batteryInfo: both(refused('it has no battery')),
   changePermissions: android('permissions appPackage? action?'),
   clearApp: app(),
   clickGesture: android(POINT),
@@ -39,11 +39,11 @@ const SCRIPTS = {
   doubleTap: ios('elementId? x? y?'),
   dragFromToForDuration: ios('duration fromX fromY toX toY elementId?'),
   dragGesture: android('endX endY elementId|startX+startY speed?'),
-  enrollBiometric: ios(REFUSED),
-  execEmuConsoleCommand: android(REFUSED),
-  fingerprint: android(REFUSED),
+  enrollBiometric: ios(refused('it has no biometric sensor')),
+  execEmuConsoleCommand: android(refused('it is not an emulator')),
+  fingerprint: android(refused('it has no fingerprint sensor')),
   flingGesture: android(`direction ${AREA}`),
-  getAppStrings: both(REFUSED),
+  getAppStrings: both(refused('a web app has no string resources')),
   getClipboard: both('contentType?'),
   getConnectivity: android('services?'),
   getContexts: both('waitForWebviewMs?'),
@@ -54,15 +54,15 @@ const SCRIPTS = {
   getGeolocation: android(),
   getOrientation: both(),
   getPasteboard: ios('encoding?'),
-  getPerformanceData: android(REFUSED),
+  getPerformanceData: android(refused('it has no performance data')),
   getPerformanceDataTypes: android(),
   getPermission: ios('service bundleId'),
   getPermissions: android('type? appPackage?'),
   getSimulatedLocation: ios(),
-  getSystemBars: android(REFUSED),
-  gsmCall: android(REFUSED),
-  gsmSignal: android(REFUSED),
-  gsmVoice: android(REFUSED),
+  getSystemBars: android(refused('it has no system bars')),
+  gsmCall: android(refused('it has no telephone')),
+  gsmSignal: android(refused('it has no telephone')),
+  gsmVoice: android(refused('it has no telephone')),
   hideKeyboard: both('keys?'),
   installApp: {
     Android: 'appPath app? timeout? allowTestPackages? useSdcard? grantPermissions? replace? checkVersion? noIncremental?',
@@ -77,22 +77,22 @@ const SCRIPTS = {
   launchApp: ios('bundleId arguments? environment?'),
   listApps: { Android: '', iOS: 'applicationType?' },
   localNotifications: both('do data? appId? key? action? text?'),
-  lock: both(REFUSED),
+  lock: both(refused('it has no lock screen')),
   longClickGesture: android(`${POINT} duration?`),
-  networkSpeed: android(REFUSED),
-  openNotifications: android(REFUSED),
+  networkSpeed: android(refused('it has no telephone')),
+  openNotifications: android(refused("it shows none: list them with 'mobile: localNotifications'")),
   performEditorAction: android('action'),
   pinch: ios('scale velocity elementId?'),
   pinchCloseGesture: android(`percent ${AREA}`),
   pinchOpenGesture: android(`percent ${AREA}`),
-  powerAc: android(REFUSED),
-  powerCapacity: android(REFUSED),
+  powerAc: android(refused('it has no battery')),
+  powerCapacity: android(refused('it has no battery')),
   pressButton: ios('name durationSeconds?'),
   pressKey: android('keycode metastate? flags? isLongPress?'),
-  pullFile: both(REFUSED),
-  pullFolder: both(REFUSED),
-  pushFile: both(REFUSED),
-  pushNotification: ios(REFUSED),
+  pullFile: both(refused('a web app has no files of its own')),
+  pullFolder: both(refused('a web app has no files of its own')),
+  pushFile: both(refused('a web app has no files of its own')),
+  pushNotification: ios(refused("a web app gets web pushes: use 'mobile: localNotifications', or the fixture device_push")),
   queryAppState: app(),
   removeApp: app('timeout? keepData?'),
   resetPermission: ios('service'),
@@ -103,30 +103,30 @@ const SCRIPTS = {
   scrollGesture: android(`direction percent ${AREA}`),
   scrollToElement: ios('elementId'),
   selectPickerWheelValue: ios('elementId order offset?'),
-  sendBiometricMatch: ios(REFUSED),
-  sendSms: android(REFUSED),
+  sendBiometricMatch: ios(refused('it has no biometric sensor')),
+  sendSms: android(refused('it has no telephone')),
   setClipboard: both('content contentType? label?'),
   setConnectivity: android('wifi|data|airplaneMode'),
   setGeolocation: android('latitude longitude altitude?'),
   setPasteboard: ios('content encoding?'),
   setPermission: ios('access bundleId'),
   setSimulatedLocation: ios('latitude longitude'),
-  shake: ios(REFUSED),
-  shell: android(REFUSED),
+  shake: ios(refused('it has no motion sensor')),
+  shell: android(refused('a browser has no shell')),
   startActivity: android('intent|component|uri action? package? extras? categories? stop? wait?'),
-  startLogsBroadcast: both(REFUSED),
-  startMediaProjectionRecording: android(REFUSED),
-  startXCTestScreenRecording: ios(REFUSED),
-  statusBar: android(REFUSED),
+  startLogsBroadcast: both(refused('logs can only be polled, not broadcast')),
+  startMediaProjectionRecording: android(refused('record with start_recording_screen')),
+  startXCTestScreenRecording: ios(refused('record with start_recording_screen')),
+  statusBar: android(refused('it has no status bar')),
   swipe: ios('direction velocity? elementId?'),
   swipeGesture: android(`direction percent ${AREA}`),
   tap: ios('x y elementId?'),
   terminateApp: app('timeout?'),
-  toggleGps: android(REFUSED),
+  toggleGps: android(refused('it has no switch for location services: set a location, or revoke the permission')),
   touchAndHold: ios('duration elementId? x? y?'),
   twoFingerTap: ios('elementId?'),
   type: android('text'),
-  unlock: both(REFUSED),
+  unlock: both(refused('it has no lock screen')),
   viewportRect: both(),
   viewportScreenshot: both(),
 };
@@ -167,13 +167,16 @@ export function refusal(name, why) {
  * Return the name of a `mobile:` script and its arguments: elements as their IDs, and without those that are null, which
  * stands for an argument that is left out.
  *
- * Throws UnknownMethod for a script that the platform does not have, InvalidArgument for arguments that it does not take.
+ * Throws UnknownMethod for a script that the platform does not have, UnsupportedOperation for one that the device cannot
+ * execute, InvalidArgument for arguments that the script does not take.
  */
 export function parsed(script, args, platform) {
   const name = script.slice(PREFIX.length).trim();
   const list = argumentsOf(name, platform);
+  if (list.why) throw refusal(name, list.why);
+
   const options = objectIn(name, args);
-  if (list !== REFUSED) check(name, list, options);
+  check(name, list, options);
 
   const present = {};
   for (const [key, value] of Object.entries(options)) {
