@@ -40,43 +40,42 @@ def evidence_on(
         seconds: The maximum time for all pieces.
         missing: Called with a line for each piece that can't be read.
     """
+    limit = min(EVIDENCE_SECONDS, seconds)
+    device: AgentDevice | Argent
+    pieces: Mapping[str, Callable[[], Piece]]
     try:
-        yield from _read_from(session, environment, recorder, seconds, missing)
+        match session.type:
+            case SessionType.AGENT_DEVICE:
+                device = AgentDevice(session, environment, timeout_seconds=limit)
+                pieces = _pieces_of_agent_device(device)
+            case SessionType.ARGENT:
+                device = Argent(session, environment, timeout_seconds=limit)
+                pieces = _pieces_of_argent(device)
+            case _:
+                return
     except ControllerError as error:  # for example an invalid proxy variable
         missing(f"no evidence of the device: {error}")
+        return
+
+    with device:
+        device.recorder = recorder
+        yield from _collected(pieces, seconds, missing)
 
 
-def _read_from(
-    session: Session,
-    environment: Mapping[str, str],
-    recorder: "DeviceRecorder | None",
-    seconds: float,
-    missing: Callable[[str], object],
-) -> Iterator[tuple[str, Piece]]:
-    limit = min(EVIDENCE_SECONDS, seconds)
-    match session.type:
-        case SessionType.AGENT_DEVICE:
-            with AgentDevice(session, environment, timeout_seconds=limit) as device:
-                device.recorder = recorder
-                pieces: Mapping[str, Callable[[], Piece]] = {
-                    "screenshot.png": device.screenshot,
-                    "screen.txt": lambda: _snapshot(device),
-                }
-                yield from _collected(pieces, seconds, missing)
-        case SessionType.ARGENT:
-            with Argent(session, environment, timeout_seconds=limit) as argent:
-                argent.recorder = recorder
-                pieces = {
-                    "screenshot.png": argent.screenshot,
-                    "screen.txt": lambda: from_description(argent.describe()),
-                }
-                yield from _collected(pieces, seconds, missing)
-        case _:
-            pass
+def _pieces_of_agent_device(
+    device: AgentDevice,
+) -> Mapping[str, Callable[[], Piece]]:
+    return {
+        "screenshot.png": device.screenshot,
+        "screen.txt": lambda: from_response(device.command("snapshot", is_read=True)),
+    }
 
 
-def _snapshot(device: AgentDevice) -> Screen:
-    return from_response(device.command("snapshot", is_read=True))
+def _pieces_of_argent(device: Argent) -> Mapping[str, Callable[[], Piece]]:
+    return {
+        "screenshot.png": device.screenshot,
+        "screen.txt": lambda: from_description(device.describe()),
+    }
 
 
 def _collected(
