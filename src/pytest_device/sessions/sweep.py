@@ -166,10 +166,10 @@ def sweep(
 
 
 class _Sweep:
-    """Stops sessions of finished runs, first those that its own token created.
+    """Stops sessions of finished runs, all at once, also those that another token created.
 
-    Any other token of the service may be of the same account: CI services issue a new one for each job. So all are
-    tried, and what this token may not stop stays in the ledger for its owner.
+    Any other token of the service may be of the same account: CI services issue a new one for each job. What this token
+    may not stop stays in the ledger for its owner.
     """
 
     def __init__(self, swept: SweepResult, endpoint: Endpoint, state_dir: Path) -> None:
@@ -183,7 +183,6 @@ class _Sweep:
     ) -> list[LeftoverSession]:
         """Return the entries that can be removed from the ledger."""
         done, kept, live = self._sorted(leftovers)
-        live.sort(key=lambda leftover: not leftover[1].is_of(self._account))
         done += self._stopped(live, timeout_seconds)
 
         ended, expired = self._looked_up(kept)
