@@ -8,11 +8,14 @@ from pytest_device.events import (
     Ready,
     SessionRef,
     StartFailed,
+    Stopped,
     TakenOver,
 )
 from pytest_device.report.bill import Bill, Minutes
 from pytest_device.report.phase import TestPhase
-from pytest_device.report.receipt import DeviceTime
+from pytest_device.report.receipt import DeviceTime, Receipt
+from pytest_device.report.run_report import RunReport
+from pytest_device.settings import Settings
 
 pytestmark = pytest.mark.every_python
 
@@ -85,6 +88,27 @@ def test_sharing_and_warm_sessions_save_boots(bill: Bill) -> None:
     minutes = minutes_of(bill, a=3, b=1)
 
     assert (minutes.shared, minutes.warm) == (2, 2)
+
+
+def test_the_summary_says_what_was_saved() -> None:
+    receipt = Receipt()
+    report = RunReport(receipt, Settings(), lambda _label: None)
+    of = SessionRef(ANDROID, "a")
+    for entry in (
+        Created(of),
+        Ready(of, boot_seconds=60),
+        phase("t", "a", 1),
+        phase("u", "a", 1),
+        Stopped(of, "stopped", running_seconds=120),
+    ):
+        receipt.add(entry)
+        report.add(entry)
+
+    (line,) = report.minute_lines()
+
+    assert line.text.endswith(
+        " wasted (boot 1.0); about 1.0 saved (shared 1.0); 0.0 waited"
+    )
 
 
 def test_the_boot_of_a_session_that_workers_of_the_run_passed_on_is_paid(
