@@ -44,7 +44,9 @@ IOS: Final = """<?xml version="1.0" encoding="UTF-8"?>
 """
 HTML: Final = """<!doctype html><html><head><title>Shop</title><style>p { color: red }</style></head><body>
 <h1 aria-label="title">Shop</h1><input id="pw" type="password" value="hunter2"><br>
-<button id="signin" disabled>Sign in</button><ul><li>Bread<li>Milk</ul></body></html>
+<button id="signin" disabled>Sign in</button><ul><li>Bread<li>Milk</ul>
+<input data-testid="amount" name="quantity" value="12"><p>Total: <b>7</b> euros</p><h2>Hello <!-- -->A&nbsp;B</h2>
+<select><option value="r">Red</option></select></body></html>
 """
 OTHER: Final = '<app><input id="username"/><button id="sign-in" enabled="false">Sign in</button></app>'
 SNAPSHOT: Final = [

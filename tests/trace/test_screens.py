@@ -83,6 +83,22 @@ def test_no_screen_has_the_text_of_a_password_field(screen: str) -> None:
                 "xpath '//button[normalize-space()=\"Sign in\"]'",
             ],
         ),
+        (
+            "web",
+            "amount",
+            [
+                "css selector '[data-testid=\"amount\"]'",
+                "css selector '[name=\"quantity\"]'",
+                "xpath '//input[@value=\"12\"]'",
+            ],
+        ),
+        ("web", "Total:", ["xpath '//p[text()[normalize-space()=\"Total:\"]]'"]),
+        (
+            "web",
+            "Hello A\N{NO-BREAK SPACE}B",
+            ["xpath '//h2[normalize-space()=\"Hello A\\xa0B\"]'"],
+        ),
+        ("web", "Red", ["xpath '//option[normalize-space()=\"Red\"]'"]),
         ("other", "sign-in", ["accessibility id 'sign-in'", "id 'sign-in'"]),
         (
             "agent-device",

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from pytest_device.trace.screen import Dialect, Element, Screen
@@ -24,10 +25,16 @@ class Locators:
 
     def __init__(self, screen: Screen) -> None:
         self._dialect = screen.dialect
+        self._parents = {
+            id(element)
+            for element, following in pairwise(screen.elements)
+            if following.depth > element.depth
+        }
+        """The elements with others in them, by identity."""
         self._counts = Counter(
             locator
             for element in screen.elements
-            for locator in _candidates(screen.dialect, element)
+            for locator in self._candidates(element)
         )
         self._numbers: dict[int, int] = {}
         """The number of each element among those of its type, by identity: equal ones have different numbers."""
@@ -48,11 +55,22 @@ class Locators:
         """
         unique = tuple(
             locator
-            for locator in _candidates(self._dialect, element)
+            for locator in self._candidates(element)
             if self._counts[locator] == 1
         )
 
         return unique or tuple(self._by_number(element))
+
+    def _candidates(self, element: Element) -> Iterator[Locator]:
+        """Yield the locators that match an element, whether or not they match others, too."""
+        if self._dialect is Dialect.WEB:
+            candidates = _web(element, is_parent=id(element) in self._parents)
+        else:
+            candidates = _BY_DIALECT[self._dialect](element)
+
+        for locator in candidates:
+            if len(locator.value) <= _MAX_VALUE_LENGTH:
+                yield locator
 
     def _by_number(self, element: Element) -> Iterator[Locator]:
         """Yield an XPath that counts the elements of a type: the last resort, it breaks with the layout."""
@@ -73,13 +91,6 @@ def tap_point(screen: Screen, element: Element) -> str:
     y = bounds.y + bounds.height / 2
 
     return f"gesture-tap x={x:.3f} y={y:.3f}"
-
-
-def _candidates(dialect: Dialect, element: Element) -> Iterator[Locator]:
-    """Yield the locators that match an element, whether or not they match others, too."""
-    for locator in _BY_DIALECT[dialect](element):
-        if len(locator.value) <= _MAX_VALUE_LENGTH:
-            yield locator
 
 
 def _android(element: Element) -> Iterator[Locator]:
@@ -111,17 +122,28 @@ def _ios(element: Element) -> Iterator[Locator]:
             yield _xpath(element.type, attribute, value)
 
 
-def _web(element: Element) -> Iterator[Locator]:
+def _web(element: Element, *, is_parent: bool) -> Iterator[Locator]:
     if element.id:
         # By its attribute: after "#", characters such as a colon would have a meaning.
         yield Locator("css selector", f"[id={_in_double_quotes(element.id)}]")
 
-    if element.accessibility_id:
-        quoted = _in_double_quotes(element.accessibility_id)
-        yield Locator("css selector", f"[aria-label={quoted}]")
+    for attribute, value in (
+        ("data-testid", element.test_id),
+        ("aria-label", element.accessibility_id),
+        ("name", element.label),
+    ):
+        if value:
+            yield Locator("css selector", f"[{attribute}={_in_double_quotes(value)}]")
 
     if element.text and not element.is_password:
-        condition = f"normalize-space()={_xpath_text(element.text)}"
+        text = _xpath_text(element.text)
+        if element.type == "input":
+            condition = f"@value={text}"
+        elif is_parent:
+            # The text is the first one in it: its whole content has those of the others, too.
+            condition = f"text()[normalize-space()={text}]"
+        else:
+            condition = f"normalize-space()={text}"
         yield Locator("xpath", f"//{element.type}[{condition}]")
 
 
@@ -155,7 +177,6 @@ def _argent(element: Element) -> Iterator[Locator]:
 _BY_DIALECT: Final = {
     Dialect.ANDROID: _android,
     Dialect.IOS: _ios,
-    Dialect.WEB: _web,
     Dialect.OTHER: _other,
     Dialect.AGENT_DEVICE: _agent_device,
     Dialect.ARGENT: _argent,

@@ -631,7 +631,7 @@ def _aria(
 
 def _aria_node(element: Element, scale: tuple[float, float]) -> dict[str, Any]:
     role = element.type.rpartition(".")[2].removeprefix("XCUIElementType")
-    name = element.accessibility_id or element.label or element.id
+    name = element.accessibility_id or element.test_id or element.label or element.id
     node: dict[str, Any] = {"role": role, "name": name}
     text = element.text or element.label
     if text and text != name:

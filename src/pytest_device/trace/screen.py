@@ -39,11 +39,13 @@ class Element:
 
     ``type`` is the class (``android.widget.Button``, ``XCUIElementTypeButton``), the tag or the role.
     ``accessibility_id`` is what Appium's strategy of this name compares: ``content-desc`` on Android, ``name`` on iOS.
+    ``test_id`` is the ``data-testid`` of a web page.
     """
 
     type: str
     accessibility_id: str = ""
     id: str = ""
+    test_id: str = ""
     label: str = ""
     text: str = ""
     hint: str = ""
@@ -61,6 +63,7 @@ class Element:
         for text in (
             self.accessibility_id,
             self.id,
+            self.test_id,
             self.label,
             self.text,
             self.hint,

@@ -301,10 +301,20 @@ def _from_html(source: str) -> Screen:
     # Without close(): what it adds is the rest behind a tag that never ends. It
     # looks for that end from each "<" of the rest, which takes quadratic time.
     reader.feed(without_marked_sections(source))
-    elements = tuple(reader.elements[:MAX_ELEMENTS])
-    is_truncated = len(reader.elements) > MAX_ELEMENTS
+    elements = tuple(map(_with_content, reader.elements, reader.contents))
+    is_truncated = len(elements) > MAX_ELEMENTS
 
-    return Screen(Dialect.WEB, elements, is_truncated=is_truncated)
+    return Screen(Dialect.WEB, elements[:MAX_ELEMENTS], is_truncated=is_truncated)
+
+
+def _with_content(element: Element, parts: list[str]) -> Element:
+    """Return an element with the parts of its text, if it has no value."""
+    # The characters that normalize-space() of XPath removes: a space that does not break stays.
+    text = " ".join(re.findall(r"[^ \t\r\n]+", "".join(parts)))
+    if element.text or not text:
+        return element
+
+    return replace(element, text=MASK if element.is_password else text)
 
 
 class _HtmlReader(HTMLParser):
@@ -319,6 +329,8 @@ class _HtmlReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[Element] = []
+        self.contents: list[list[str]] = []
+        """The parts of the text of each element, up to the first element within it that follows a text."""
         self._open: list[tuple[str, int | None]] = []
         """Tags that are open, each with the index of its element."""
         self._open_counts: Counter[str] = Counter()
@@ -336,6 +348,7 @@ class _HtmlReader(HTMLParser):
         if not is_invisible and has_room:
             index = len(self.elements)
             self.elements.append(_html_element(tag, values, len(self._open)))
+            self.contents.append([])
 
         if tag not in self._VOID:
             self._open.append((tag, index))
@@ -350,27 +363,27 @@ class _HtmlReader(HTMLParser):
             is_ended = name == tag
 
     def handle_data(self, data: str) -> None:
-        text = " ".join(data.split())
         index = self._open[-1][1] if self._open else None
-        if not text or index is None:
+        if index is None or (not data.strip() and not self.contents[index]):
             return
 
-        element = self.elements[index]
-        # Later texts follow elements within it.
-        if not element.text:
-            text = MASK if element.is_password else text
-            self.elements[index] = replace(element, text=text)
+        # A comment may divide a text, as React's do; what follows an element is another text.
+        is_same_text = index == len(self.elements) - 1
+        if is_same_text or not self.contents[index]:
+            self.contents[index].append(data)
 
 
 def _html_element(tag: str, values: Mapping[str, str], depth: int) -> Element:
     is_password = is_secret_field(values, tag)
-    value = values.get("value", "")
+    # Other elements show their content, not their value: an option, for example.
+    value = values.get("value", "") if tag == "input" else ""
 
     return Element(
         type=tag,
         accessibility_id=values.get("aria-label", ""),
         id=values.get("id", ""),
-        label=values.get("data-testid") or values.get("name", ""),
+        test_id=values.get("data-testid", ""),
+        label=values.get("name", ""),
         text=MASK if is_password and value else value,
         hint=values.get("placeholder", ""),
         depth=depth,

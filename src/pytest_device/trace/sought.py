@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from pytest_device.trace.values import Locator
 
-ANY: Final = frozenset({"accessibility_id", "id", "label", "text", "hint"})
+ANY: Final = frozenset({"accessibility_id", "id", "test_id", "label", "text", "hint"})
 """The fields of an element that have a text."""
 
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
@@ -20,7 +20,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "resource-id": frozenset({"id"}),
     "id": frozenset({"id"}),
     "identifier": frozenset({"id", "accessibility_id"}),
-    "data-testid": frozenset({"label", "id"}),
+    "data-testid": frozenset({"test_id", "id"}),
     "text": frozenset({"text", "label"}),
     "value": frozenset({"text"}),
     "hint": frozenset({"hint"}),
