@@ -256,6 +256,47 @@ def test_a_disk_that_is_full_when_a_test_fails_is_noted_and_the_test_keeps_its_e
     assert service.statuses() == ["stopped"]
 
 
+NO_DESCRIPTORS = """
+import pytest, resource
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        return (yield)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+"""
+
+
+def test_a_suite_that_leaves_no_file_descriptor_loses_artifacts_but_not_the_run(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(NO_DESCRIPTORS)
+    pytester.makepyfile(
+        """
+        import pytest, resource
+
+        @pytest.mark.device(platform="android")
+        def test_leaks(device_session):
+            _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, limit))
+            assert False, "the test's own error"
+
+        @pytest.mark.device(platform="android")
+        def test_next(device_session):
+            pass
+        """
+    )
+
+    result = pytester.runpytest("--device-artifacts-dir=left")
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    result.stdout.fnmatch_lines(["E*the test's own error*", "cannot save artifacts *"])
+    assert service.statuses() == ["stopped", "stopped"]
+
+
 def test_a_failure_is_written_for_a_device_that_cannot_be_read(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

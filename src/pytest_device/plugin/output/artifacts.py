@@ -81,6 +81,17 @@ def file_name(name: str) -> str:
     return f"{start}-{digest}".lstrip("-")
 
 
+def files_in(directory: Path, pattern: str = "*") -> list[Path]:
+    """Return the files of a directory and those below it, sorted.
+
+    There are none if it can't be read, as when the suite leaves the process no free file descriptor.
+    """
+    try:
+        return sorted(path for path in directory.rglob(pattern) if path.is_file())
+    except OSError:
+        return []
+
+
 def not_saved(root: Path, error: OSError) -> str:
     """Return the same text for all tests, so that the run notes it only once."""
     reason = error.strerror or error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_device.plugin.output.allure import LISTENER
-from pytest_device.plugin.output.artifacts import attempt_of, directory_of
+from pytest_device.plugin.output.artifacts import attempt_of, directory_of, files_in
 from pytest_device.plugin.state import DEVICE_SINCE, FAILED, requirements_of
 from pytest_device.trace.playwright import ARCHIVE
 
@@ -55,7 +55,7 @@ def attached(directory: Path) -> list[Path]:
     """Return the files of a test's directory that reporters show, those of several devices next to each other."""
     files: list[Path] = []
     for name in _ATTACHED:
-        files += [path for path in sorted(directory.rglob(name)) if path.is_file()]
+        files += files_in(directory, name)
 
     return files
 

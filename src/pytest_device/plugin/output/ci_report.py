@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_device.options import Options
+from pytest_device.plugin.output.artifacts import files_in
 from pytest_device.plugin.output.carriers import DEVICE
 from pytest_device.plugin.output.outcomes import phase_of
 from pytest_device.plugin.output.secrets import redactor_of
@@ -177,7 +178,7 @@ class CiReport:
             result.files = self._files(Path(directory))
 
     def _files(self, directory: Path) -> str:
-        traces = sorted(directory.rglob(ARCHIVE)) if directory.is_dir() else []
+        traces = files_in(directory, ARCHIVE)
         path = traces[0] if traces else directory
         start = self._places.start
         shown = path.relative_to(start) if path.is_relative_to(start) else path

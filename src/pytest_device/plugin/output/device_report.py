@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.output.artifacts import directory_of
+from pytest_device.plugin.output.artifacts import directory_of, files_in
 from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
 from pytest_device.plugin.output.recording import RECORDING, recorder_of
 from pytest_device.plugin.output.report_files import DIRECTORY, OFF
@@ -483,8 +483,8 @@ def _attachments(directory: str | None, start: float) -> Iterator[Attachment]:
     if directory is None:
         return
 
-    for path in sorted(Path(directory).rglob("*")):
-        if path.is_file() and path.stat().st_mtime >= start - _CLOCK_SLACK:
+    for path in files_in(Path(directory)):
+        if path.stat().st_mtime >= start - _CLOCK_SLACK:
             kind = _media_type(path.name)
             yield Attachment(_attachment_name(path, kind), kind, str(path))
 
