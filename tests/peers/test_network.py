@@ -4,23 +4,20 @@ import pytest
 
 from pytest_device.testing import FaultyService
 
-
-@pytest.mark.parametrize(
-    ("options", "blocked"),
-    [
-        (
-            [],
-            "*pytest-socket intercepts calls to 127.0.0.1: allow it with --allow-hosts=127.0.0.1, or *",
-        ),
-        (["--device-no-reaper"], "create: no connection to * (SocketBlockedError: *"),
-    ],
+BLOCKS_ALL = (
+    "pytest-socket blocks the connection to 127.0.0.1 (--disable-socket, or *):"
+    " allow it with --allow-hosts=127.0.0.1, or *"
 )
+BLOCKS_HOST = (
+    "pytest-socket blocks the connection to 127.0.0.1, which is missing in"
+    " --allow-hosts or *: add 127.0.0.1. No device was requested*"
+)
+
+
 def test_a_device_is_provided_or_the_intercepting_plugin_is_named_immediately(
     pytester: pytest.Pytester,
     service: FaultyService,
     monkeypatch: pytest.MonkeyPatch,
-    options: list[str],
-    blocked: str,
 ) -> None:
     monkeypatch.setenv("DEVICE_WAIT_TIMEOUT_SECONDS", "600")  # nothing may serve it
     pytester.makepyfile(
@@ -67,14 +64,51 @@ def test_a_device_is_provided_or_the_intercepting_plugin_is_named_immediately(
         """
     )
 
-    result = pytester.runpytest_subprocess("-Wignore", *options)
+    result = pytester.runpytest_subprocess("-Wignore")
 
     result.assert_outcomes(passed=3, errors=3)
     result.stdout.fnmatch_lines(
         [
             'infrastructure: respx intercepts calls to 127.0.0.1: let it pass with *(host="127.0.0.1")*',
-            f"infrastructure: {blocked}",
+            f"config: {BLOCKS_ALL}",
             "infrastructure: 2 tests affected, first *::test_respx",
         ]
     )
-    assert set(service.statuses()) == {"stopped"}
+    # None for the test without sockets.
+    assert service.statuses() == ["stopped"] * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        (["--disable-socket"], BLOCKS_ALL),
+        (["--allow-hosts=127.0.0.2"], BLOCKS_HOST),
+        (["--disable-socket", "--allow-hosts=127.0.0.1"], None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_no_device_is_requested_if_its_service_is_blocked(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    options: list[str],
+    refusal: str | None,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.parametrize("number", range(2))
+        def test_driven(device_session, number): pass
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-Wignore", *options)
+
+    if refusal is None:
+        result.assert_outcomes(passed=2)
+    else:
+        result.stdout.fnmatch_lines(
+            [f"config: {refusal}", "*= 1 error, 1 not attempted in *"]
+        )
+        assert service.requests() == []

@@ -50,6 +50,7 @@ from pytest_device.sessions.lifecycle import (
     timed_out,
 )
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.network import check_not_blocked
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.replies import is_suspicious, is_temporary, retry_after_of
 from pytest_device.sessions.reporter import Deferred, Relay
@@ -301,11 +302,16 @@ class DeviceSession:
         """Take one step: create it or poll it once; ``due`` is the time of the next step.
 
         Raises:
+            ConfigError: pytest-socket blocks the connection to the service.
             ServiceError: The service refused, or didn't respond.
             SessionError: It will not become ready, or not in time.
             LeaseTimeoutError: It could not be created in time.
             NotAttemptedError: Equal sessions have failed.
         """
+        if self.state is State.REQUESTED:
+            # Before the breaker is asked: a connection that this test may not use says nothing about other tests.
+            check_not_blocked(self._config.client.base_url)
+
         if self.state is State.REQUESTED and not self._may_begin():
             self.due = self._config.clock() + self._attempt.delay_behind_others(
                 self._create_permit.pause

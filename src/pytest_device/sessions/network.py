@@ -70,17 +70,21 @@ def checked_endpoint(
 ) -> Endpoint:
     """Return the same for a URL and a token that were checked with the settings."""
     cafile, capath = authorities(environ)
-    host = urlsplit(url).hostname or ""
     return Endpoint(
         url,
         token,
-        proxy="" if is_loopback(host) or proxy_bypass(host) else _proxy(getproxies()),
+        proxy=_proxy_to(urlsplit(url).hostname or ""),
         cafile=cafile,
         capath=capath,
     )
 
 
-def _proxy(proxies: Mapping[str, str]) -> str:
+def _proxy_to(host: str) -> str:
+    """Return the URL of the proxy for a host, empty if there is none. Raises ConfigError."""
+    if is_loopback(host) or proxy_bypass(host):
+        return ""
+
+    proxies = getproxies()
     proxy = proxies.get("https") or proxies.get("all") or ""
     if not proxy:
         return ""
@@ -144,10 +148,54 @@ class Sockets:
                 opened.shutdown(socket.SHUT_RDWR)
 
 
+_BLOCKER: Final = "pytest_socket"
+_CONNECT_SECONDS: Final = 10.0
+_BLOCKS_ALL: Final = (
+    "pytest-socket blocks the connection to {host} (--disable-socket, or disable_socket of the test): allow it with "
+    "--allow-hosts={host}, or with @pytest.mark.enable_socket instead of disable_socket. No device was requested"
+)
+_BLOCKS_HOST: Final = (
+    "pytest-socket blocks the connection to {host}, which is missing in --allow-hosts or @pytest.mark.allow_hosts: "
+    "add {host}. No device was requested"
+)
+
+
+def check_not_blocked(url: str) -> None:
+    """Raise ConfigError if pytest-socket blocks connections of this process to a service.
+
+    The call that creates a session would succeed all the same, since the reaper sends it: the device would be paid for,
+    and no other call would reach the service.
+    """
+    if not any(map(_is_of_blocker, (socket.socket, socket.socket.connect))):
+        return
+
+    service = urlsplit(url)
+    target = urlsplit(_proxy_to(service.hostname or "") or url)
+    host = target.hostname or ""
+    port = target.port or {"https": 443}.get(target.scheme, 80)
+    try:
+        socket.create_connection((host, port), _CONNECT_SECONDS).close()
+    except OSError:
+        return  # it is not blocked, and the calls report it
+    except Exception as error:
+        if not _is_of_blocker(type(error)):
+            raise
+
+        is_host_blocked = type(error).__name__ == "SocketConnectBlockedError"
+        message = _BLOCKS_HOST if is_host_blocked else _BLOCKS_ALL
+        raise ConfigError(message.format(host=host)) from None
+
+
+def _is_of_blocker(value: object) -> bool:
+    """Return whether a class or function is one of pytest-socket."""
+    module: str | None = getattr(value, "__module__", None)
+    return (module or "").partition(".")[0] == _BLOCKER
+
+
 _HANDLE: Final = httpx.HTTPTransport.handle_request
 """The original method, saved before any test; pytest-httpx replaces it in the class."""
 _FIXES: Final = {
-    "pytest_socket": "allow it with --allow-hosts={host}, or mark the test with @pytest.mark.enable_socket",
+    _BLOCKER: "allow it with --allow-hosts={host}, or mark the test with @pytest.mark.enable_socket",
     "respx": 'let it pass with respx.route(host="{host}").pass_through()',
 }
 """Fixes, by the package whose errors mean that a call was not sent."""
