@@ -1,5 +1,6 @@
 """The client of argent: validation of arguments, results and errors."""
 
+import json
 from typing import Any
 
 import pytest
@@ -14,13 +15,24 @@ from tests.fakes.http_server import Answer, ScriptedServer, says
 TAPPED = {"POST /tools/gesture-tap": says({"data": {"tapped": True}})}
 
 
-def test_a_call_adds_the_sessions_device(controller: ScriptedServer) -> None:
-    controller.answer = tools(TAPPED)
+@pytest.mark.parametrize("argument", ["udid", "device_id"])
+def test_a_call_adds_the_sessions_device(
+    controller: ScriptedServer, argument: str
+) -> None:
+    place = TAP["properties"]["x"]
+    schema = {
+        "type": "object",
+        "properties": {argument: {"type": "string"}, "x": place},
+        "required": [argument, "x"],
+    }
+    tap = {"name": "gesture-tap", "description": "Press", "inputSchema": schema}
+    controller.answer = tools({"GET /tools": says({"tools": [tap]}), **TAPPED})
 
     assert argent(controller).call("gesture-tap", x=0.5) == {"tapped": True}
 
     assert controller.asked[-1] == ("/tools/gesture-tap", f"Bearer {TOKEN}")
-    assert controller.bodies[-1] == b'{"x": 0.5, "udid": "emulator-5554"}'
+    sent = json.loads(controller.bodies[-1])
+    assert sent == {"x": 0.5, argument: "emulator-5554"}
 
 
 def test_tools_have_name_description_and_schema(controller: ScriptedServer) -> None:

@@ -25,6 +25,8 @@ _READS: Final = frozenset(
 )
 """The tools that can be retried without a response."""
 _DEVICE: Final = "udid"
+_DEVICE_NAMES: Final = (_DEVICE, "device_id")
+"""The arguments that name the device: the tools of debuggers and profilers have the second one."""
 _RUNNING: Final = frozenset({"running", "booted", "connected", "device"})
 PICTURE_SECONDS: Final = 20.0
 """Maximum seconds for each picture of a trace."""
@@ -92,7 +94,7 @@ class Argent(Client):
         Args:
             tool: Its name.
             timeout_seconds: The maximum duration of the call; that of the client by default.
-            **arguments: Its arguments, named as in its schema; ``udid`` can be omitted.
+            **arguments: Its arguments, named as in its schema; ``udid`` and ``device_id`` can be omitted.
 
         Returns:
             The tool's data.
@@ -144,8 +146,9 @@ class Argent(Client):
             )
 
         required = tool.input_schema.get("required") or ()
-        if _DEVICE in required and _DEVICE not in arguments:
-            arguments[_DEVICE] = self.device_id
+        for argument in _DEVICE_NAMES:
+            if argument in required and argument not in arguments:
+                arguments[argument] = self.device_id
 
         issues = list(problems_of(arguments, tool.input_schema))
         if issues:
