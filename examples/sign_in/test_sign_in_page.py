@@ -39,6 +39,7 @@ def test_a_user_signs_in(device_driver: WebDriver, device_identity_provider: Ide
     wait_for_status(device_driver, "Hello Ada Lovelace")
 
 
+@pytest.mark.device(platform="android")  # an iPhone has no Back key
 def test_a_user_cancels(device_driver: WebDriver) -> None:
     device_driver.find_element(*by_test_id("sign-in")).click()
     WebDriverWait(device_driver, 10).until(expected_conditions.presence_of_element_located(by_test_id("deny")))
