@@ -36,6 +36,7 @@ TESTS: Final = (
     "test_films",
 )
 LOGS: Final = "console.warn('a note is saved');"
+BOUNDS: Final = re.compile(r"\[[\d.,]+ [\d.]+x[\d.]+\]")
 CHARACTERS_PER_TOKEN: Final = 3
 """Fewer than in any tokenizer for text in English and code."""
 
@@ -393,6 +394,17 @@ def test_text_shows_how_the_screen_changed(red: Red) -> None:
 
     assert '-  heading "Notes: 0"' in text
     assert '+  heading "Notes: 1"' in text
+
+
+def test_text_has_the_bounds_of_the_device_also_beside_a_reduced_picture(
+    red: Red,
+) -> None:
+    trace = red.traces["test_waits_on_android"]
+    screen = trace.with_name("screen.txt").read_text("utf-8")
+
+    text = output("text", "--around", "FAIL", trace)
+
+    assert set(BOUNDS.findall(screen)) <= set(BOUNDS.findall(text))
 
 
 def test_the_list_names_each_trace(red: Red) -> None:

@@ -166,11 +166,8 @@ def _tree_lines(
         if node.get("text"):
             words.append(f"text={node['text']!r}")
 
-        box = node.get("box")
-        if box:
-            words.append(
-                f"[{box['x']:.0f},{box['y']:.0f} {box['width']:.0f}x{box['height']:.0f}]"
-            )
+        if node.get("bounds"):
+            words.append(str(node["bounds"]))
 
         yield shortened(indent + " ".join(words), _MAX_LINE)
         yield from _tree_lines(node.get("children") or (), f"{indent}  ")
