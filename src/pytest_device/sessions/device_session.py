@@ -312,11 +312,11 @@ class DeviceSession:
             # Before the breaker is asked: a connection that this test may not use says nothing about other tests.
             check_not_blocked(self._config.client.base_url)
 
-        if self.state is State.REQUESTED and not self._may_begin():
-            self.due = self._config.clock() + self._attempt.delay_behind_others(
-                self._create_permit.pause
-            )
-            return
+            if not self._may_begin():
+                self.due = self._config.clock() + self._attempt.delay_behind_others(
+                    self._create_permit.pause
+                )
+                return
 
         if self._has_timed_out and self.state is State.STARTING:
             # Raises where others have timed out as well since.
