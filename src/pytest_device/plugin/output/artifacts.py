@@ -57,7 +57,11 @@ def has_artifacts(directory: Path, config: pytest.Config) -> bool:
 
 def ignore_in_git(settings: Settings, config: pytest.Config) -> None:
     """Keep the default directory, which nobody has chosen, out of the suite's repository."""
-    if settings.is_default("artifacts_dir"):
+    with_looponfail = f".{Options.artifacts_dir.default}"
+    if (
+        settings.is_default("artifacts_dir")
+        or settings.artifacts_dir == with_looponfail
+    ):
         with suppress(OSError):  # reported by what is written next
             (root_of(settings, config) / ".gitignore").write_text("*\n", "utf-8")
 

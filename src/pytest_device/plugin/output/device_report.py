@@ -4,6 +4,7 @@ import mimetypes
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -167,6 +168,11 @@ def record_tests(
     """Record the tests of a run with devices from now on, unless the report is off."""
     if settings.report == OFF or config.pluginmanager.has_plugin(RECORDER):
         return
+
+    # pytest-xdist collects twice with --looponfail.
+    if earlier := config.stash.get(DIRECTORY, None):
+        with suppress(OSError):  # reported when the report is written
+            earlier.discard()
 
     report = DeviceReport(config, settings, terminal)
     config.pluginmanager.register(report, RECORDER)
