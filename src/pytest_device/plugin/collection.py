@@ -45,6 +45,7 @@ from pytest_device.plugin.selection import (
     SCOPED_DRIVERS,
     SINGLE_DEVICE,
     WITH_DEVICE,
+    is_replaced,
 )
 from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import (
@@ -93,6 +94,8 @@ _XUNIT: Final = (
     "_xunit_setup_module_fixture_",
 )
 """Prefixes of pytest's names for the setup of classes and modules."""
+_IS_REPLACED: Final = pytest.StashKey[bool]()
+"""Whether the suite replaces the device fixtures of a test."""
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -270,6 +273,7 @@ def _choose(
 ) -> None:
     """Deselect tests that this run should skip, and size the sessions of the others."""
     _deselect(config, items, settings)
+    _forget_replaced(items)
     if settings.shard:
         select(config, items, settings.shard, settings.source("shard"))
 
@@ -430,7 +434,7 @@ def _read_test(item: pytest.Item, settings: "Settings", names: SessionNaming) ->
     item.stash[ARGUMENTS] = devices
     item.stash[REQUIREMENTS] = requirements
     if isinstance(item, pytest.Function):
-        item.fixturenames = _set_up_order(item, settings)
+        _prepare_fixtures(item, settings)
 
 
 def _wrong_fixtures(
@@ -521,6 +525,13 @@ def _deselect(
         config.hook.pytest_deselected(items=others)
         gone = set(others)
         items[:] = [item for item in items if item not in gone]
+
+
+def _forget_replaced(items: list[pytest.Item]) -> None:
+    """Request no device for tests that the suite runs on devices of its own; their platforms have selected them."""
+    for item in items:
+        if item.stash.get(_IS_REPLACED, False):
+            del item.stash[REQUIREMENTS]
 
 
 def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) -> None:
@@ -625,6 +636,14 @@ class _DriverSharing:
                 f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} shares one device "
                 "between them: use the same marker, or device_driver"
             )
+
+
+def _prepare_fixtures(item: pytest.Function, settings: "Settings") -> None:
+    """Order a test's fixtures, with its sessions; note a test whose device fixtures are replaced instead."""
+    if is_replaced(item):
+        item.stash[_IS_REPLACED] = True
+    else:
+        item.fixturenames = _set_up_order(item, settings)
 
 
 def _set_up_order(item: pytest.Function, settings: "Settings") -> list[str]:
