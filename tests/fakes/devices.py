@@ -144,7 +144,9 @@ class FakeRunner:
         self._ready = ready
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        record = Record(session_id, request, device=self.device)
+        record = Record(session_id, request)
+        if self.device is not None:
+            record.use(self.device)
         record.boot = Running({}) if self._ready else Booting()
         self.records[session_id] = record
 

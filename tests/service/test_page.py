@@ -27,10 +27,13 @@ def test_the_title_contains_state_and_name(session: ServedSession) -> None:
     assert "<title>Ready · login works</title>" in session.get(session.page).text
 
 
-def test_the_facts_name_the_device_while_there_is_one(session: ServedSession) -> None:
+def test_the_facts_name_the_device_also_of_an_ended_session(
+    session: ServedSession,
+) -> None:
     assert "<dd>Pixel 8 (fake)</dd>" in session.get(session.page).text
     session.fail("the device died")
-    assert "Pixel 8" not in session.get(session.page).text
+    session.record.forget_programs()
+    assert "<dd>Pixel 8 (fake)</dd>" in session.get(session.page).text
 
 
 def test_the_screenshot_of_a_running_device_links_to_its_live_preview(

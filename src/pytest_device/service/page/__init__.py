@@ -81,7 +81,7 @@ class _Pages:
         record = self._sessions.runner.record(session.id)
         device = self._sessions.device(session)
         facts |= {
-            "device": parts.named(device),
+            "device": record.device_name,
             # A run needs it for adb: of the controllers, only Appium names the device.
             "udid": device.tools.capabilities.get("appium:udid") if device else None,
             "reason": session.reason and Redactor().text(session.reason),
@@ -145,7 +145,7 @@ class _Pages:
             **parts.of(session),
             "times": parts.times(session, record.last_activity),
             "screen": screen,
-            "facts": parts.facts(session, device),
+            "facts": parts.facts(session, record.device_name),
             "timeline": parts.timeline(session, record.entries),
             **parts.log(Redactor().text(record.output.text)),
         }

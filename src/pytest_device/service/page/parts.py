@@ -80,14 +80,14 @@ def times(session: Session, last_activity: float | None) -> str:
     return rows
 
 
-def facts(session: Session, device: Device | None) -> str:
+def facts(session: Session, device_name: str | None) -> str:
     """Return the details of a session, without secrets: an archive's URL may contain one."""
     archive = session.application_archive_url
     failed_at = session.updated_at if session.status is Status.ERRORED else None
     rows = (
         _fact("Type", session.type),
         _fact("Platform", PLATFORMS[session.platform]),
-        _fact("Device", named(device)),
+        _fact("Device", device_name),
         _id("Session", session.id),
         _id("Project", session.app_id),
         _id("Build", session.build_id),
@@ -101,10 +101,6 @@ def facts(session: Session, device: Device | None) -> str:
         _fact("Idle limit", _idle(session)),
     )
     return "".join(rows)
-
-
-def named(device: Device | None) -> str | None:
-    return f"{device.name} ({device.kind})" if device else None
 
 
 def screen(preview: str, device: Device | None) -> str:

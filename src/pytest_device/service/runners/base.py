@@ -70,6 +70,7 @@ class Record:
         boot: Whether the programs are starting, running or have failed.
         failed_by_request: Whether the session failed because of its request: a retry would fail, too.
         device: The device of a running session; None before, after, and for a session without one.
+        device_name: Name and kind of that device. It outlives the device.
         screenshot: The newest screenshot that a viewer saw, or that was taken when the session failed. It outlives the
             device.
         controller: The controller, if the session has one and it is running.
@@ -85,6 +86,7 @@ class Record:
     boot: Boot = field(default_factory=Booting)
     failed_by_request: bool = False
     device: Device | None = None
+    device_name: str | None = None
     screenshot: Screenshot | None = None
     controller: "Controller | None" = None
     last_request: float | None = None
@@ -102,6 +104,11 @@ class Record:
     def note(self, text: str) -> None:
         """Add an entry to the timeline."""
         self.entries.append(LogEntry(self.clock(), text))
+
+    def use(self, device: Device) -> None:
+        """Record the device that the session has now."""
+        self.device = device
+        self.device_name = f"{device.name} ({device.kind})"
 
     @property
     def last_activity(self) -> float | None:

@@ -257,7 +257,7 @@ class _SessionPrograms:
             expect=starting.begin if is_appium else None,
         )
         device = await stack.enter_async_context(borrowed)
-        record.device = device
+        record.use(device)
         if isinstance(device, Chromium):
             device.accept_pushes(self.shared.keys.url("web-push", record.id))
         # All programs end at once: none waits for a response from one that has exited.
