@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -211,7 +212,7 @@ sys.exit(main(sys.argv[1:]))
             r"warn  system               plan9 \(\S+\): client only; the local service was never tried on plan9",
         ),
         (
-            "serve --port 0",
+            "serve --port {used_port}",
             "pytest-device: the local service was never tried on plan9: set DEVICE_URL",
         ),
     ],
@@ -219,16 +220,18 @@ sys.exit(main(sys.argv[1:]))
 def test_an_unknown_system_is_named_in_one_line(
     command: str, line: str, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", AS_IF_ELSEWHERE, *command.split()],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        arguments = command.format(used_port=used.getsockname()[1]).split()
+        done = subprocess.run(
+            [sys.executable, "-c", AS_IF_ELSEWHERE, *arguments],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
 
     assert re.search(f"^{line}$", done.stdout + done.stderr, re.MULTILINE), done
 

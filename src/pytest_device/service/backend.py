@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from starlette.routing import BaseRoute
 
+from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
 from pytest_device.service.api import Refuses
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.keys import Keys
@@ -29,6 +31,12 @@ class Backend:
     routes: Callable[[Sessions], Sequence[BaseRoute]]
     refuses: Refuses | None
     prepare: Callable[[Log], Awaitable[None]]
+
+
+def check_system(config: ServiceConfig) -> None:
+    """Raise ConfigError if this system cannot run the programs of sessions."""
+    if config.runner != "simulated" and not SYSTEM.has_local_service:
+        raise ConfigError(f"{SYSTEM.support.limits}: set DEVICE_URL")
 
 
 async def backend(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:

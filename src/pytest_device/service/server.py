@@ -23,7 +23,7 @@ from pytest_device.private import check_private
 from pytest_device.redact import is_loopback
 from pytest_device.service.api import create_app
 from pytest_device.service.apps.builds import Builds
-from pytest_device.service.backend import backend
+from pytest_device.service.backend import backend, check_system
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.faults import Faults, FaultyRunner
@@ -120,6 +120,8 @@ async def _live(
     stack: AsyncExitStack,
 ) -> None:
     """Start the service and handle requests; closing the stack stops it, in reverse order."""
+    # Before the port: a free one would not help.
+    check_system(config)
     stack.enter_context(_locked(config.state_dir))
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host

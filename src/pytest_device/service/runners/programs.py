@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.platforms import SYSTEM
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
@@ -71,9 +70,6 @@ class ProgramsRunner:
         ``progress`` reports slow steps. Raises ConfigError with the cause and the fix, also if this machine has no
         device for a request.
         """
-        if not SYSTEM.has_local_service:
-            raise ConfigError(f"{SYSTEM.support.limits}: set DEVICE_URL")
-
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
