@@ -26,7 +26,7 @@ from pytest_device.report.lines import normalize
 from pytest_device.service.programs.cache import _CREDENTIAL
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
-from pytest_device.trace.screen_parsers import from_page_source
+from pytest_device.trace.screen_parsers import from_description, from_page_source
 from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.updates import (
     Reply,
@@ -226,6 +226,15 @@ def test_a_source_is_scanned_in_linear_time(start: str, part: str) -> None:
 def test_a_web_page_without_ends_is_read_in_linear_time(part: str) -> None:
     assert_grows_linearly(from_page_source, repeat(part, start="<html>"))
     assert_grows_linearly(without_typed_secrets, repeat(part, start="<html>"))
+
+
+@pytest.mark.parametrize("part", ["a", '\\"', "  ", "(1, "])
+def test_a_line_of_a_description_is_read_in_linear_time(part: str) -> None:
+    line = repeat(part, start="button ")
+    assert_grows_linearly(from_description, line)
+    assert_grows_linearly(
+        from_description, lambda length: f"{line(length)} (0, 0, 1, 1)"
+    )
 
 
 @pytest.mark.parametrize("version", ["1", "1.", " ", "a", "1.1.1-1.", "> ", "1 - "])

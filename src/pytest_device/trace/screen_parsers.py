@@ -23,11 +23,10 @@ _HTML: Final = re.compile(r"\s*(?:<!doctype html|<html)", re.IGNORECASE)
 _IOS_PREFIX: Final = "XCUIElementType"
 
 _NUMBER: Final = r"(-?\d+(?:\.\d+)?)"
-_DESCRIBED: Final = re.compile(
-    rf"^(\s*)(.+?)\s+\({_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}\)\s*$"
-)
-"""One line of argent's ``describe``: indentation, words, and the frame."""
-_QUOTED: Final = re.compile(r'(?:(\w+)=)?("(?:[^"\\]|\\.)*")')
+_FRAME: Final = re.compile(rf"{_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}\)")
+"""The frame at the end of a line of argent's ``describe``, behind its parenthesis."""
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.?)*+)("?)')
+"""A quoted text, also one that does not end: without those, the next look for one would begin inside of it."""
 _FLAGS: Final = re.compile(r"\[([\w, -]+)\]")
 
 
@@ -111,13 +110,16 @@ def from_description(description: str) -> Screen:
     elements: list[Element] = []
 
     for line in description.splitlines():
-        described = _DESCRIBED.match(line)
-        if described is None:
+        # From the end: a look for the frame from each space of a line would take quadratic time.
+        words, _, rest = line.rstrip().rpartition("(")
+        frame = _FRAME.fullmatch(rest)
+        if frame is None or words.isspace() or not words[-1:].isspace():
             continue
         if len(elements) == MAX_ELEMENTS:
             return Screen(Dialect.ARGENT, tuple(elements), is_truncated=True)
 
-        elements.append(_argent_element(described))
+        bounds = Bounds(*map(float, frame.groups()))
+        elements.append(_argent_element(words, bounds))
 
     return Screen(Dialect.ARGENT, tuple(elements))
 
@@ -257,21 +259,16 @@ def _agent_device_element(node: Mapping[str, Any]) -> Element:
     )
 
 
-def _argent_element(described: re.Match[str]) -> Element:
-    indentation, words, *frame = described.groups()
-
-    texts: dict[str, str] = {}
-    """Its texts by the name before each; that of the label is empty."""
-    for name, quoted in _QUOTED.findall(words):
-        texts.setdefault(name, _unquoted(quoted))
-
+def _argent_element(words: str, bounds: Bounds) -> Element:
+    texts, unquoted = _quoted_texts(words)
     flags: set[str] = set()
     # A text may have brackets, too.
-    bracketed = _FLAGS.search(_QUOTED.sub("", words))
+    bracketed = _FLAGS.search(unquoted)
     if bracketed:
         flags = {flag.strip() for flag in bracketed[1].split(",")}
 
-    role = words.split(maxsplit=1)[0]
+    described = words.lstrip()
+    role = described.split(maxsplit=1)[0]
     identifier = texts.get("id", "")
     label = texts.get("", "")
     value = texts.get("value", "")
@@ -283,8 +280,8 @@ def _argent_element(described: re.Match[str]) -> Element:
         id=identifier,
         label=label,
         text=MASK if is_password and value else value,
-        depth=len(indentation) // 2,
-        bounds=Bounds(*map(float, frame)),
+        depth=(len(words) - len(described)) // 2,
+        bounds=bounds,
         is_enabled="disabled" not in flags,
         is_focused="focused" in flags,
         is_selected="selected" in flags,
@@ -292,8 +289,32 @@ def _argent_element(described: re.Match[str]) -> Element:
     )
 
 
-def _unquoted(quoted: str) -> str:
-    return re.sub(r"\\(.)", r"\1", quoted[1:-1])
+def _quoted_texts(words: str) -> tuple[Mapping[str, str], str]:
+    """Return the quoted texts of a line by the name before each, and the line without both.
+
+    The name of the label is empty.
+    """
+    texts: dict[str, str] = {}
+    rest: list[str] = []
+    end = 0
+    for quoted in _QUOTED.finditer(words):
+        content, closing = quoted.groups()
+        if not closing:
+            break
+
+        before = words[end : quoted.start()]
+        end = quoted.end()
+        name = ""
+        if before.endswith("="):
+            name = re.split(r"\W+", before[:-1])[-1]
+            before = before.removesuffix(f"{name}=" if name else "")
+
+        rest.append(before)
+        texts.setdefault(name, re.sub(r"\\(.)", r"\1", content))
+
+    rest.append(words[end:])
+
+    return texts, "".join(rest)
 
 
 def _from_html(source: str) -> Screen:
