@@ -497,6 +497,18 @@ def test_an_endless_script_does_not_block_the_next_launch(phone: BootedDevice) -
     assert phone.says("window.launchArguments") == ["--again"]
 
 
+def test_dialogs_without_end_do_not_block_the_next_launch(phone: BootedDevice) -> None:
+    app = phone.start()
+    phone.says("window.name = 'before'")
+    phone.says("void setTimeout(() => { while (true) alert('again'); })")
+    assert eventually(lambda: has_dialog(phone))
+
+    phone.do(phone.device.launch(app, ["--again"]))
+
+    assert phone.says("[window.name, ...window.launchArguments]") == ["", "--again"]
+    assert phone.says("innerWidth") == 412
+
+
 def test_an_app_that_opens_a_dialog_at_its_start_is_launched(
     phone: BootedDevice, tmp_path: Path
 ) -> None:

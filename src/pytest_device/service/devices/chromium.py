@@ -229,7 +229,13 @@ class Chromium:
         await self._tabs.close_others()
 
         main = await self._tabs.main()
-        if await main.address() != self._home:
+        if await main.address() == self._home:
+            return
+
+        try:
+            await main.leave(self._home)
+        except ControllerError:
+            main = await self._tabs.replace_main()
             await main.leave(self._home)
 
     async def background(self) -> None:

@@ -200,14 +200,17 @@ class Page:
         self._script = reply["identifier"]
 
     async def leave(self, url: str) -> None:
-        """Navigate to a URL like `go`, for a page without anything to touch; clear the history and the session storage."""
+        """Navigate to a URL like `go`, for a page without anything to touch; clear the history and the session storage.
+
+        Raises ControllerError if the page does not answer, for example because it opens a dialog after the other.
+        """
         await self.leave_dialog()
         try:
             await self._forget_visit(_UNLOAD_SECONDS)
         # A script runs forever: the page could not be unloaded either.
         except ControllerError:
-            await self.call("Runtime.terminateExecution")
-            await self._forget_visit(LOAD_SECONDS)
+            await self.call("Runtime.terminateExecution", limit_seconds=_UNLOAD_SECONDS)
+            await self._forget_visit(_UNLOAD_SECONDS)
 
         await self.go(url, is_touched=False)
         await self.call("Page.resetNavigationHistory")

@@ -138,6 +138,14 @@ class Tabs:
         # A program that attaches to a page with an open dialog can't see or close it.
         await (await self.main()).leave_dialog()
 
+    async def replace_main(self) -> Page:
+        """Close the first page, which does not answer any more, and return the one that opens instead."""
+        await self._close(await self.main())
+        page = await self.main()
+        await asyncio.gather(*self._tasks)
+
+        return page
+
     async def cover(self, url: str) -> None:
         """Hide all pages, and open another one in front of them, unless it is already open."""
         if self._covered:
