@@ -136,7 +136,7 @@ class Coordinator:
         if self._service is None:
             self._service = LocalService.start(
                 progress=self._terminal.progress,
-                types=[],  # only the workers know the types
+                types=[],  # the workers send them, once they have collected the tests
                 **settings.local_service_config(),
             )
 
