@@ -45,7 +45,6 @@ from pytest_device.plugin.selection import (
     SCOPED_DRIVERS,
     SINGLE_DEVICE,
     WITH_DEVICE,
-    is_replaced,
 )
 from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import (
@@ -94,6 +93,8 @@ _XUNIT: Final = (
     "_xunit_setup_module_fixture_",
 )
 """Prefixes of pytest's names for the setup of classes and modules."""
+_OF_REQUEST: Final = frozenset({"device_platform", "device_identifier"})
+"""Those that return a part of the request, without a session."""
 _IS_REPLACED: Final = pytest.StashKey[bool]()
 """Whether the suite replaces the device fixtures of a test."""
 
@@ -640,10 +641,49 @@ class _DriverSharing:
 
 def _prepare_fixtures(item: pytest.Function, settings: "Settings") -> None:
     """Order a test's fixtures, with its sessions; note a test whose device fixtures are replaced instead."""
-    if is_replaced(item):
+    if _is_replaced(item):
         item.stash[_IS_REPLACED] = True
     else:
         item.fixturenames = _set_up_order(item, settings)
+
+
+def _is_replaced(item: pytest.Item) -> bool:
+    """Return whether the suite overrides all device fixtures of a test, and none of its own requests a device.
+
+    A suite does so to run on devices of its own. A marker alone requests a device.
+    """
+    callspec = getattr(item, "callspec", None)
+    parameters: Collection[str] = callspec.params if callspec else ()
+    names = WITH_DEVICE.intersection(getattr(item, "fixturenames", ())).difference(
+        parameters
+    )
+    definitions = definitions_of(item)
+
+    return not names <= _OF_REQUEST and not any(
+        _has_device(name, definitions) for name in names
+    )
+
+
+def _has_device(
+    name: str,
+    definitions: Mapping[str, Sequence[Any]],
+    seen: frozenset[str] = frozenset(),
+) -> bool:
+    """Return whether a fixture provides a device of this plugin, by itself or through those that it requests."""
+    if name in seen or not definitions.get(name):
+        return False
+
+    definition = definitions[name][-1]
+    # A callable object may have no module.
+    module: str | None = getattr(definition.func, "__module__", None)
+    if (module or "").startswith("pytest_device."):
+        return name in WITH_DEVICE
+
+    # One that requests its own name extends the fixture that it overrides.
+    return name in definition.argnames or any(
+        _has_device(requested, definitions, seen | {name})
+        for requested in definition.argnames
+    )
 
 
 def _set_up_order(item: pytest.Function, settings: "Settings") -> list[str]:

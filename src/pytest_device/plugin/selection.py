@@ -1,8 +1,7 @@
 """Finds the tests that need a device, by their fixtures and markers. Every pytest run imports this module."""
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import pytest
 
@@ -34,8 +33,6 @@ MULTI_DEVICE: Final = frozenset(
 WITH_DEVICE: Final = SINGLE_DEVICE | MULTI_DEVICE
 _FIXTURES: Final = WITH_DEVICE | {"device_client", "device_lease"}
 """The same, and those that create sessions without a marker."""
-_OF_REQUEST: Final = frozenset({"device_platform", "device_identifier"})
-"""Those that return a part of the request, without a session."""
 _READ: Final = pytest.StashKey[bool]()
 """Whether the markers of a package or module were added."""
 
@@ -48,45 +45,6 @@ def requests_device(item: pytest.Item) -> bool:
         return not isinstance(item, pytest.DoctestItem)
 
     return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
-
-
-def is_replaced(item: pytest.Item) -> bool:
-    """Return whether the suite overrides all device fixtures of a test, and none of its own requests a device.
-
-    A suite does so to run on devices of its own. A marker alone requests a device.
-    """
-    from pytest_device.plugin.state import definitions_of
-
-    callspec = getattr(item, "callspec", None)
-    parameters: Collection[str] = callspec.params if callspec else ()
-    names = WITH_DEVICE.intersection(getattr(item, "fixturenames", ())).difference(
-        parameters
-    )
-    definitions = definitions_of(item)
-
-    return not names <= _OF_REQUEST and not any(
-        _has_device(name, definitions) for name in names
-    )
-
-
-def _has_device(
-    name: str,
-    definitions: Mapping[str, Sequence[Any]],
-    seen: frozenset[str] = frozenset(),
-) -> bool:
-    """Return whether a fixture provides a device of this plugin, by itself or through those that it requests."""
-    if name in seen or not definitions.get(name):
-        return False
-
-    definition = definitions[name][-1]
-    if definition.func.__module__.startswith("pytest_device."):
-        return name in WITH_DEVICE
-
-    # One that requests its own name extends the fixture that it overrides.
-    return name in definition.argnames or any(
-        _has_device(requested, definitions, seen | {name})
-        for requested in definition.argnames
-    )
 
 
 def add_package_marks(node: pytest.Item) -> None:
