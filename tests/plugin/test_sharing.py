@@ -589,6 +589,46 @@ def test_a_session_ends_if_its_last_test_is_skipped(
     assert len(sharing.sessions()) == 1
 
 
+def test_no_session_is_created_for_tests_that_certainly_do_not_run(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import unittest
+        import pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        def test_runs(device_session): pass
+
+        @pytest.mark.xfail(run=False)
+        @pytest.mark.device(platform="ios", share="run")
+        def test_crashes(device_session): pass
+
+        @unittest.skip("not today")
+        @pytest.mark.device(platform="ios", share="run")
+        def test_skipped(device_session): pass
+
+        @pytest.mark.device(platform="ios", share="run")
+        @pytest.mark.usefixtures("device_session")
+        class TestMethod(unittest.TestCase):
+            @unittest.skip("not today")
+            def test_method(self): pass
+
+        @unittest.skip("not today")
+        @pytest.mark.device(platform="ios", share="run")
+        @pytest.mark.usefixtures("device_session")
+        class TestClass(unittest.TestCase):
+            def test_class(self): pass
+        """
+    )
+
+    result = pytester.runpytest("-rs")
+
+    result.assert_outcomes(passed=1, xfailed=1, skipped=3)
+    result.stdout.fnmatch_lines(["SKIPPED*not today"])
+    assert len(sharing.sessions()) == 1
+
+
 def test_pytests_own_reordering_elsewhere_does_not_separate_tests_that_share(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+import unittest
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -185,6 +186,7 @@ def begin(
     """
     from pytest_device.plugin.run import DeviceRun
 
+    _skip_as_unittest(with_device)
     try:
         settings = settings_of(config)
         if not hasattr(config, "workerinput"):  # the coordinator plans
@@ -225,6 +227,20 @@ def begin(
         problems = list(error.problems)
 
     _report_problems(config, items, problems)
+
+
+def _skip_as_unittest(with_device: list[pytest.Item]) -> None:
+    """Let pytest skip the tests that unittest skips: without a mark, that happens in their call, on a device."""
+    for item in with_device:
+        owner = getattr(item, "cls", None) or getattr(item, "module", None)
+        function = getattr(owner, getattr(item, "originalname", ""), None)
+        # The tests of other classes run.
+        is_case = isinstance(owner, type) and issubclass(owner, unittest.TestCase)
+
+        for skipped in (function, owner if is_case else None):
+            if getattr(skipped, "__unittest_skip__", False):
+                reason = getattr(skipped, "__unittest_skip_why__", "")
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _check_budget(
