@@ -15,11 +15,12 @@ so have further processes of it, whose files are numbered: ``RUN-2.zip``, ``devi
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TextIO
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from pytest_device.report.attempts import (
     InvalidLinesError,
@@ -195,8 +196,7 @@ class ReportDirectory:
 
     def _unlock(self) -> None:
         if self._lock is not None:
-            self._lock.release()
-            (self.path / f"{self._stem}{LOCK}").unlink(missing_ok=True)
+            _remove(self._lock)
 
     def problem(self, error: Exception) -> str:
         """Return the note for users about an error of this directory."""
@@ -233,11 +233,11 @@ def complete_killed(directory: Path) -> list[str]:
     """Write the blobs of runs that were killed; return a sentence for each that can't be read."""
     problems: list[str] = []
     for lines in sorted(directory.glob(f"*{LINES}")):
-        if _is_in_use(directory, lines):
-            continue
-
         try:
-            complete(lines)
+            with _claimed(directory, lines.name.removesuffix(LINES)) as is_over:
+                # Another process may have completed it meanwhile.
+                if is_over and lines.exists():
+                    complete(lines)
         except (InvalidLinesError, OSError) as error:
             problems.append(f"left out: {error}")
 
@@ -290,20 +290,40 @@ def _is_in_use(directory: Path, path: Path) -> bool:
     # The blob of a device's bar has no lock of its own.
     stem_of_run = re.sub(r"-device-\d+$", "", stem_of_file)
     for stem in {stem_of_file, stem_of_run}:
-        lock_path = directory / f"{stem}{LOCK}"
-        if not lock_path.exists():
+        if not (directory / f"{stem}{LOCK}").exists():
             continue
 
-        try:
-            with FileLock(lock_path, timeout=0):
-                pass
-        except Timeout:
-            return True
-
-        # Of a killed run: its lock has ended with its process.
-        lock_path.unlink(missing_ok=True)
+        with _claimed(directory, stem) as is_over:
+            if not is_over:
+                return True
 
     return False
+
+
+@contextmanager
+def _claimed(directory: Path, stem: str) -> Generator[bool]:
+    """Hold the lock of a run that has ended or was killed; yield False if the run is going on."""
+    lock = FileLock(directory / f"{stem}{LOCK}")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+
+    try:
+        yield True
+    finally:
+        _remove(lock)
+
+
+def _remove(lock: BaseFileLock) -> None:
+    """Release a lock and remove its file."""
+    # First the file: once the lock is free, the file may be that of another run.
+    # Windows removes no open file; there, the release does.
+    with suppress(PermissionError):
+        Path(lock.lock_file).unlink(missing_ok=True)
+
+    lock.release()
 
 
 def _safe(name: str) -> str:
