@@ -3,6 +3,7 @@
 A script that is refused does not need the app: these tests use the drivers as they are.
 """
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -370,3 +371,15 @@ def test_a_clouds_status_scripts_have_no_effect(phone: Remote, context: str) -> 
 def test_other_scripts_of_a_cloud_are_refused(phone: Remote, script: str) -> None:
     with pytest.raises(UnknownMethodException, match=f"the script {script[:12]}"):
         phone.execute_script(script)
+
+
+def test_a_time_has_the_format_of_the_drivers_of_phones(phone: Remote) -> None:
+    text = phone.get_device_time("x [at] ddd, Do MMMM YY, h:mm a, DDDD Z")
+
+    epoch, _, written = text.partition(" at ")
+    zone = datetime.strptime(written[-6:], "%z").tzinfo
+    time = datetime.fromtimestamp(int(epoch) / 1000, zone)
+    ending = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
+    day = f"{time.day}{ending.get(time.day, 'th')}"
+    hour = f"{time.hour % 12 or 12}:{time:%M} {time:%p}".lower()
+    assert written[:-7] == f"{time:%a}, {day} {time:%B} {time:%y}, {hour}, {time:%j}"

@@ -298,6 +298,15 @@ def android_expressions() -> tuple[Row, ...]:
             answer=Error(InvalidSelectorException),
         ),
         Row(
+            name="an-empty-xpath",
+            platforms=(ANDROID,),
+            rule="An invalid XPath is an invalid selector.",
+            source=DUMPER,
+            page=WITH_ID,
+            example=Find(By.XPATH, ""),
+            answer=Error(InvalidSelectorException),
+        ),
+        Row(
             name="xpath-2",
             platforms=(ANDROID,),
             rule="XPath is that of version 2, unless the setting enforceXPath1 is on.",

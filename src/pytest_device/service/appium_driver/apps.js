@@ -269,14 +269,40 @@ function versionOf(userAgent, system) {
   return android ?? ios?.replaceAll('_', '.') ?? '';
 }
 
+/** The parts of a time by their tokens in a format of Moment.js, which the drivers of phones use; texts are in brackets. */
+const TIME_TOKENS = /\[([^\]]*)\]|YYYY|YY|Q|M{1,4}|Do|D{1,4}|d{1,4}|E|HH?|hh?|kk?|mm?|ss?|S{1,3}|A|a|ZZ?|X|x/g;
+
+/** Write a time, given as if it were UTC, with its offset from UTC in minutes. */
 function timeIn(format, local, offset) {
-  const two = (number, width = 2) => String(Math.abs(number)).padStart(width, '0');
-  const zone = `${offset < 0 ? '-' : '+'}${two(Math.trunc(offset / 60))}:${two(offset % 60)}`;
+  const digits = (number, width = 2) => String(Math.abs(number)).padStart(width, '0');
+  const named = (options) => local.toLocaleString('en-US', { ...options, timeZone: 'UTC' });
+
+  const [year, month, day] = [local.getUTCFullYear(), local.getUTCMonth() + 1, local.getUTCDate()];
+  const [weekday, weekdayName] = [local.getUTCDay(), named({ weekday: 'long' })];
+  const dayOfYear = Math.round((Date.UTC(year, month - 1, day) - Date.UTC(year, 0, 0)) / 86_400_000);
+  const [hour, minute, second] = [local.getUTCHours(), local.getUTCMinutes(), local.getUTCSeconds()];
+  const milliseconds = digits(local.getUTCMilliseconds(), 3);
+  const half = hour < 12 ? 'AM' : 'PM';
+  const hourOfHalf = hour % 12 || 12;
+  const zone = `${offset < 0 ? '-' : '+'}${digits(Math.trunc(offset / 60))}:${digits(offset % 60)}`;
+  const epoch = local.getTime() - offset * 60_000;
+
   const parts = {
-    YYYY: two(local.getUTCFullYear(), 4), MM: two(local.getUTCMonth() + 1), DD: two(local.getUTCDate()),
-    HH: two(local.getUTCHours()), mm: two(local.getUTCMinutes()), ss: two(local.getUTCSeconds()),
-    SSS: two(local.getUTCMilliseconds(), 3), ZZ: zone.replace(':', ''), Z: zone,
+    YYYY: digits(year, 4), YY: digits(year % 100), Q: Math.ceil(month / 3),
+    MMMM: named({ month: 'long' }), MMM: named({ month: 'short' }), MM: digits(month), M: month,
+    DDDD: digits(dayOfYear, 3), DDD: dayOfYear, DD: digits(day), D: day, Do: ordinal(day),
+    dddd: weekdayName, ddd: weekdayName.slice(0, 3), dd: weekdayName.slice(0, 2), d: weekday, E: weekday || 7,
+    HH: digits(hour), H: hour, hh: digits(hourOfHalf), h: hourOfHalf, kk: digits(hour || 24), k: hour || 24,
+    mm: digits(minute), m: minute, ss: digits(second), s: second,
+    SSS: milliseconds, SS: milliseconds.slice(0, 2), S: milliseconds.slice(0, 1),
+    A: half, a: half.toLowerCase(), ZZ: zone.replace(':', ''), Z: zone, X: Math.floor(epoch / 1000), x: epoch,
   };
-  return format.replace(/YYYY|MM|DD|HH|mm|SSS|ss|ZZ|Z/g, (part) => parts[part]);
+  return format.replace(TIME_TOKENS, (token, text) => text ?? parts[token]);
 }
 
+function ordinal(number) {
+  const isTeen = Math.floor(number / 10) === 1;
+  const ending = (!isTeen && { 1: 'st', 2: 'nd', 3: 'rd' }[number % 10]) || 'th';
+
+  return `${number}${ending}`;
+}

@@ -158,7 +158,7 @@ function find(query, target, element) {
   const from = element ? [root, ...descendants(root)].findLast((node) => node.element === element) : root;
   if (!from) return [];
 
-  const nodes = query.xpath ? byXPath(query.xpath, from) : nodesOfSteps(query.steps, from);
+  const nodes = 'xpath' in query ? byXPath(query.xpath, from) : nodesOfSteps(query.steps, from);
 
   return nodes.map((node) => node.element);
 }
