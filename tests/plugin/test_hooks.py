@@ -156,7 +156,11 @@ def test_a_hooks_invalid_change_is_reported_as_the_tests_mistake(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makeconftest(
-        "def pytest_device_request(arguments): arguments['max_duration_minutes'] = 500\n"
+        """
+        def pytest_device_request(item, arguments):
+            name = "max_duration_minutes" if item.name == "test_one" else None
+            arguments[name] = 500
+        """
     )
     pytester.makepyfile(test_it=TWO)
 
@@ -164,7 +168,10 @@ def test_a_hooks_invalid_change_is_reported_as_the_tests_mistake(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: test_it.py:4: test_one: max_duration_minutes=500 must be*"]
+        [
+            "ERROR: test_it.py:4: test_one: max_duration_minutes=500 must be*",
+            "ERROR: test_it.py:*: test_two: None is not an argument of the marker",
+        ]
     )
 
 

@@ -452,6 +452,14 @@ def requirement_of(
         in_minutes,
     )
 
+    # A hook or a fixture may have set any key.
+    argument_names: list[object] = [*arguments, *(defaults or {})]
+    unusable = [name for name in argument_names if not isinstance(name, str)]
+    if unusable:
+        raise ConfigError(
+            *(f"{name!r} is not an argument of the marker" for name in unusable)
+        )
+
     complete = in_minutes(arguments)
     sharing: dict[str, Any] = {
         name: complete.pop(name) for name in SHARING if name in complete
