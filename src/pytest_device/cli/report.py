@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 from zipfile import ZipFile
@@ -35,6 +34,7 @@ _FILES: Final = {
 }
 DATA_FILE: Final = "report.device-run.json"
 """The data of all runs, merged: what ``device-run.json`` says of each."""
+_DAMAGED: Final = "is no report, or is damaged"
 MERGE_SECONDS: Final = 600.0
 """Limit for one merge: 2,000 tests take two seconds."""
 
@@ -75,6 +75,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    from pytest_device.report.confined import root_of
+
     # What users can get wrong, before anything is installed or written.
     formats = _formats(parsed.format)
     output: Path = (parsed.output or parsed.directories[0]).absolute()
@@ -88,12 +90,13 @@ def _run(parsed: argparse.Namespace) -> int:
             f"no report in {names}: a run with devices writes one, unless {Options.report.flag} is off"
         )
 
+    root = root_of(blobs, home=Path.home(), current=Path.cwd())
     with TemporaryDirectory(prefix="pytest-device-report-") as temporary:
         directory = Path(temporary)
         for number, blob in enumerate(blobs):
             # Playwright unpacks each next to the file that a link leads to.
-            copyfile(blob, directory / f"{number:05d}.zip")
-        _merge(directory, _root_of(blobs), formats, output)
+            _copy(blob, directory / f"{number:05d}.zip", root)
+        _merge(directory, root, formats, output)
 
     for format_name in formats:
         if format_name in _FILES:
@@ -105,6 +108,19 @@ def _run(parsed: argparse.Namespace) -> int:
         _open(output / PAGE, parsed)
 
     return 0
+
+
+def _copy(blob: Path, target: Path, root: Path) -> None:
+    """Copy a blob without what leads to other files; print that a damaged one is left out."""
+    from pytest_device.report.blob import UNREADABLE
+    from pytest_device.report.confined import copy_confined
+
+    try:
+        copy_confined(blob, target, root)
+    # JSON may be nested too deeply.
+    except (*UNREADABLE, RecursionError):
+        target.unlink(missing_ok=True)
+        print(escaped(f"left out: {blob} {_DAMAGED}"), file=sys.stderr)
 
 
 def _formats(text: str) -> list[str]:
@@ -163,7 +179,7 @@ def _problem_of(blob: Path) -> str:
         with ZipFile(blob) as archive:
             is_damaged = archive.testzip() is not None
     except UNREADABLE:
-        return "is no report, or is damaged"
+        return _DAMAGED
 
     if is_damaged:
         return "is damaged"
@@ -196,30 +212,6 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
         text = json.dumps(merge_data(runs), indent=2)
         path.write_text(f"{text}\n", encoding="utf-8")
         print(path)
-
-
-def _root_of(blobs: Sequence[Path]) -> Path:
-    """Return the root directory of the tests, where it is on this machine; else the current one."""
-    # That of another machine, where the report may have been copied from, is of no use here.
-    for blob in blobs:
-        root = _recorded_root(blob)
-        if root is not None and root.is_dir():
-            return root
-
-    return Path.cwd()
-
-
-def _recorded_root(blob: Path) -> Path | None:
-    """Return the root directory of the run that wrote a blob."""
-    from pytest_device.report.blob import LINES_MEMBER
-
-    with ZipFile(blob) as archive, archive.open(LINES_MEMBER) as lines:
-        for text in lines:
-            line = json.loads(text)
-            if line["method"] == "onConfigure":
-                return Path(line["params"]["config"]["rootDir"])
-
-    return None
 
 
 def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> None:
