@@ -491,13 +491,15 @@ def test_the_page_has_the_requested_language_and_region(
     ("capabilities", "reason"),
     [
         ({"app": "/nowhere/app.zip"}, "/nowhere/app.zip"),
+        ({"timeZone": "Mars/Base"}, "timeZone must be .*, not Mars/Base"),
+        ({"otherApps": "[one"}, r"otherApps must be JSON, not \[one"),
         (
             {"appPackage": "org.example.other"},
             f"org.example.other is not installed.*installed: .*{APP_ID}",
         ),
     ],
 )
-def test_an_unavailable_app_is_named(
+def test_an_unavailable_app_or_value_is_named(
     driver: Remote, android: Session, capabilities: dict[str, Any], reason: str
 ) -> None:
     assert driver.is_app_installed(APP_ID)

@@ -149,7 +149,7 @@ def booted(
 ) -> Generator[BootedDevice]:
     """Boot a phone with its files in a directory; remove them and end its processes with the block."""
     devices = devices_of(
-        dict(os.environ),
+        {**os.environ, "LC_ALL": "C.UTF-8"},  # as in most containers
         directory / "user",
         log,
         cache=cache_directory(os.environ, Path.home()),

@@ -109,6 +109,15 @@ def test_controllers_get_its_port_and_appium_its_driver(
     assert Path(android.environ["PYTEST_DEVICE_CHROMEDRIVER"]).name == "chromedriver"
 
 
+def test_the_language_of_pages_is_that_of_a_phone_in_any_locale(
+    phone: BootedDevice,
+) -> None:
+    phone.start()
+
+    languages = "navigator.languages.map((name) => new Intl.Locale(name).toString())"
+    assert phone.says(languages) == ["en-US"]
+
+
 def test_an_installed_app_runs_once_it_is_launched(phone: BootedDevice) -> None:
     app = phone.install(application_id="com.example.notes")
     assert phone.do(phone.device.apps()) == {"com.example.notes": AppState.NOT_RUNNING}

@@ -20,7 +20,7 @@ export async function prepare() {
   } else if (named) {
     this.application = await installed(this, named);
   }
-  for (const other of listOf(opts.otherApps)) await install(this, other);
+  for (const other of listOf(opts.otherApps, 'otherApps')) await install(this, other);
   if (opts.orientation) await this.device.rotate(opts.orientation.toUpperCase());
   if (this.application) await start(this);
   else if (opts.browserName) await browse(this);
@@ -209,7 +209,7 @@ async function grant(driver) {
 /** Set the requested language, region and time zone. Throws InvalidArgument for a language that does not exist. */
 async function speak(driver) {
   const { timeZone } = driver.opts;
-  if (timeZone) await driver.cdp('Emulation.setTimezoneOverride', { timezoneId: timeZone });
+  if (timeZone) await setTimeZone(driver, timeZone);
 
   const language = languageOf(driver.opts);
   if (language === null) return;
@@ -217,6 +217,16 @@ async function speak(driver) {
   const { userAgent } = await driver.askPage('screen');
   await driver.cdp('Emulation.setLocaleOverride', { locale: language });
   await driver.cdp('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: language });
+}
+
+async function setTimeZone(driver, name) {
+  try {
+    Intl.DateTimeFormat(undefined, { timeZone: name });
+  } catch {
+    throw new errors.InvalidArgumentError(`timeZone must be the name of a time zone, such as Europe/Vienna, not ${name}`);
+  }
+
+  await driver.cdp('Emulation.setTimezoneOverride', { timezoneId: name });
 }
 
 /**
@@ -251,16 +261,25 @@ function intentArguments({ optionalIntentArguments }) {
 
 function processArguments(caps) {
   const capability = caps.processArguments;
-  const value = typeof capability === 'string' ? JSON.parse(capability) : capability;
+  const value = typeof capability === 'string' ? parsed('processArguments', capability) : capability;
   const args = value?.args ?? (Array.isArray(value) ? value : []);
 
-  return listOf(args).map(String);
+  return listOf(args, 'processArguments').map(String);
 }
 
-function listOf(value) {
+function listOf(value, capability) {
   if (typeof value !== 'string') return value ?? [];
 
-  return value.startsWith('[') ? JSON.parse(value) : [value];
+  return value.startsWith('[') ? parsed(capability, value) : [value];
+}
+
+/** Return the value of a capability that is written as JSON. Throws InvalidArgument. */
+function parsed(capability, text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new errors.InvalidArgumentError(`${capability} must be JSON, not ${text}: ${error.message}`, error);
+  }
 }
 
 function versionOf(userAgent, system) {

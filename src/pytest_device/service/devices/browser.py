@@ -74,6 +74,8 @@ _FLAGS: Final = (
     "--disable-popup-blocking",
     f"--disable-features={','.join(_UNUSED)}",
     "--lang=en-US",
+    # In a locale such as C.UTF-8, pages would have the language en-US@posix, which Intl refuses.
+    "--accept-lang=en-US",
     # A port could be opened by every user of the machine; a pipe only by this process.
     "--remote-debugging-pipe",
 )
