@@ -6,8 +6,12 @@ from typing import Final
 
 import pytest
 from appium.webdriver import Remote
+from appium.webdriver.applicationstate import ApplicationState
 from appium.webdriver.common.appiumby import AppiumBy as By
-from selenium.common.exceptions import InvalidArgumentException
+from selenium.common.exceptions import (
+    InvalidArgumentException,
+    SessionNotCreatedException,
+)
 
 from pytest_device.sessions.models import Session
 from tests.service.appium_driver.conftest import APP, APP_ID, driven, seen
@@ -83,6 +87,20 @@ def test_capabilities_can_have_settings(android: Session) -> None:
     with driven(android, {**app, **settings}) as driver:
         assert driver.get_display_density() == DENSITY
         assert driver.find_element(By.ID, "title").text == "Notes"
+
+
+def test_a_session_that_is_refused_for_its_settings_ends(
+    phone: Remote, android: Session
+) -> None:
+    settings = {"appium:settings[displayDensity]": 1}
+    with (
+        pytest.raises(SessionNotCreatedException, match="from 80 to 1000 dots"),
+        driven(android, {"appium:appPackage": APP_ID, **settings}),
+    ):
+        pass
+
+    # At its time limit, it would end the app of another session.
+    assert phone.query_app_state(APP_ID) == ApplicationState.NOT_RUNNING
 
 
 def test_on_ios_points_stay_points(iphone: Remote) -> None:

@@ -122,6 +122,8 @@ export class LocalDriver extends BaseDriver {
     this.foundAgain = new FoundAgain();
     /** The ID of the session's app, null without one. */
     this.application = null;
+    /** Whether the client has sent a command. */
+    this.isInUse = false;
     /** Whether the installation of the app has just cleared its data. */
     this.isClear = false;
     this.context = contexts.NATIVE;
@@ -173,17 +175,18 @@ export class LocalDriver extends BaseDriver {
       await this.#connect();
       this.orientationBefore = await this.device.orientation();
       await apps.prepare.call(this);
+      this.caps = { ...this.caps, ...(await apps.facts.call(this)) };
     } catch (error) {
       await this.deleteSession(sessionId);
       throw new errors.SessionNotCreatedError(error.message, error);
     }
 
-    this.caps = { ...this.caps, ...(await apps.facts.call(this)) };
     return [sessionId, this.caps];
   }
 
   /** Execute a command of a client; in the native context, refuse those for web pages as the platform's driver does. */
   async executeCommand(command, ...args) {
+    this.isInUse = true;
     if (!this.inApp || !browserCommands.isForPages(command)) return await super.executeCommand(command, ...args);
 
     // As the base class does for its commands.
@@ -347,7 +350,17 @@ export class LocalDriver extends BaseDriver {
   }
 
   async updateSettings(settings) {
-    density.check(settings);
+    try {
+      density.check(settings);
+    } catch (error) {
+      if (this.isInUse) throw error;
+
+      // Appium applies the settings of the capabilities to the session that has started. Nobody would end it: its client gets
+      // this error, and at its time limit it would terminate the app of the next one.
+      await this.deleteSession(this.sessionId);
+      throw new errors.SessionNotCreatedError(error.message, error);
+    }
+
     await super.updateSettings(settings);
   }
 
