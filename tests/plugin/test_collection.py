@@ -407,6 +407,7 @@ def test_a_misspelled_ini_key_is_reported_with_the_closest_match(
 ) -> None:
     pytester.makeini(
         "[pytest]\ndevice_paltform = ios\ndevice_type = appium\ndevice_own = 1\nother = 2\n"
+        "device_token = made-up-secret\n"
     )
     pytester.makepyfile("def test_driven(device_session): pass")
 
@@ -422,7 +423,10 @@ def test_a_misspelled_ini_key_is_reported_with_the_closest_match(
         lines[0]
         == "ERROR: device_paltform in the ini file is not an option: did you mean device_platform?"
     )
-    assert [line for line in lines if "device_own" in line] == []
+    assert lines[1].startswith(
+        "ERROR: device_token in the ini file is not an option: set DEVICE_TOKEN in the environment instead"
+    )
+    assert [line for line in lines if "device_own" in line or "made-up" in line] == []
 
 
 @pytest.mark.usefixtures("service")

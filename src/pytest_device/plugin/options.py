@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Group, Option, Options
+from pytest_device.options import (
+    OPTIONS,
+    PASSWORD_VARIABLE,
+    TOKEN_VARIABLE,
+    Group,
+    Option,
+    Options,
+)
 
 _INI_FILES: Final = {
     "pytest.toml": "",
@@ -236,7 +243,7 @@ def _as_texts(values: Mapping[str, object]) -> Mapping[str, str]:
 
 
 def misspelled(config: pytest.Config) -> Iterator[str]:
-    """Yield each undeclared key of the ini file that resembles one of ours."""
+    """Yield each undeclared key of the ini file that resembles one of ours, or is a secret."""
     from difflib import get_close_matches
 
     # pytest renamed the attribute, and warns of the old name.
@@ -245,13 +252,19 @@ def misspelled(config: pytest.Config) -> Iterator[str]:
     )
 
     names = [option.ini for option in OPTIONS]
+    secrets = {name.lower(): name for name in (TOKEN_VARIABLE, PASSWORD_VARIABLE)}
     for key in keys:
         # pytest refuses to read a list from TOML as a text.
         if key in names or _is_declared(config, key):
             continue
 
         near = get_close_matches(key, names, n=1, cutoff=0.8)
-        if near:
+        if key in secrets:
+            yield (
+                f"{key} in the ini file is not an option: set {secrets[key]} in the environment instead, and remove the "
+                "secret from the file"
+            )
+        elif near:
             yield f"{key} in the ini file is not an option: did you mean {near[0]}?"
         # No other plugin has options with this beginning.
         elif key.startswith(f"{Options.vendor.ini}_"):
