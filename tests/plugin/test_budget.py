@@ -33,7 +33,14 @@ def report_of(pytester: pytest.Pytester) -> dict[str, Any]:
 def test_a_plan_beyond_the_budget_is_refused_before_a_session_is_created(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
-    pytester.makepyfile(SUITE.replace("COUNT", "5"))
+    pytester.makepyfile(
+        SUITE.replace("COUNT", "5")
+        + """
+@pytest.mark.skip
+@pytest.mark.device(platform="ios")
+def test_skipped(device_session): pass
+"""
+    )
 
     result = pytester.runpytest(
         "--device-budget-minutes=2", "--device-budget-action=refuse", *options

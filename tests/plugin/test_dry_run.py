@@ -14,6 +14,14 @@ class TestBoth:
 def test_alone(): assert False
 
 def test_plain(): assert False
+
+@pytest.mark.skipif(True, reason="later")
+@pytest.mark.device(platform="ios")
+def test_skipped(): pass
+
+@pytest.mark.xfail(run=False)
+@pytest.mark.device(platform="ios")
+def test_not_run(): pass
 """
 
 

@@ -58,7 +58,7 @@ from pytest_device.plugin.provider.backend import (
     was_interrupted,
 )
 from pytest_device.plugin.provider.devices import CURRENT_DEVICES, Devices, sessions_of
-from pytest_device.plugin.provider.requirements import Lookahead, WholeRun, is_skipped
+from pytest_device.plugin.provider.requirements import Lookahead, WholeRun
 from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.retries import InfrastructureRetries
 from pytest_device.plugin.signals import GracefulShutdown
@@ -69,6 +69,7 @@ from pytest_device.plugin.state import (
     RUN,
     WAITED,
     history_of,
+    is_skipped,
     requirements_of,
 )
 from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead

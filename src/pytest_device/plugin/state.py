@@ -165,3 +165,37 @@ def providing(item: pytest.Item) -> Generator[None]:
     except DeviceError as error:
         item.stash[PROVIDING] = error
         raise
+
+
+def may_be_skipped(item: pytest.Item) -> bool:
+    """Return whether a test may be skipped before it uses its devices, or is an expected failure that is not run."""
+    skips = [*item.iter_markers("skip"), *item.iter_markers("skipif")]
+    return bool(skips or _marks_that_prevent_the_run(item))
+
+
+def is_skipped(item: pytest.Item) -> bool:
+    """Return whether pytest certainly skips a test, or does not run it as an expected failure.
+
+    Of a condition, only ``True`` counts: pytest evaluates strings when the test begins.
+    """
+    if any(item.iter_markers("skip")):
+        return True
+
+    marks = [*item.iter_markers("skipif"), *_marks_that_prevent_the_run(item)]
+    for mark in marks:
+        conditions = [*mark.args, mark.kwargs.get("condition")]
+        is_unconditional = mark.name == "xfail" and conditions == [None]
+        if is_unconditional or any(condition is True for condition in conditions):
+            return True
+
+    return False
+
+
+def _marks_that_prevent_the_run(item: pytest.Item) -> list[pytest.Mark]:
+    """Return the test's marks ``xfail(run=False)``."""
+    if item.config.getoption("runxfail", default=False):
+        return []
+
+    return [
+        mark for mark in item.iter_markers("xfail") if not mark.kwargs.get("run", True)
+    ]

@@ -13,7 +13,7 @@ from pytest_device.escape import escaped
 from pytest_device.figures import counted, duration
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, conflicting_distribution_options
-from pytest_device.plugin.state import history_of, requirements_of
+from pytest_device.plugin.state import history_of, is_skipped, requirements_of
 from pytest_device.redact import shown
 from pytest_device.scheduling.dispatcher import Step, simulated
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
@@ -39,16 +39,22 @@ class DryRunReporter:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Write dry run and plan instead of running the tests."""
         config = session.config
+        tests = _that_run(session.items)
         if self._settings.dry_run:
-            _write(config, "device dry run", _dry_run(session.items))
+            _write(config, "device dry run", _dry_run(tests))
 
         if self._settings.plan:
             width = max(1, config.stash.get(WIDTH, 0))
             processes = "1 process" if width == 1 else f"{width} workers"
-            lines = _lines(session.items, config, self._settings, width)
+            lines = _lines(tests, config, self._settings, width)
             _write(config, f"device plan for {processes}", lines)
 
         return True
+
+
+def _that_run(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that pytest does not certainly skip: the others pay for no device."""
+    return [item for item in items if not is_skipped(item)]
 
 
 def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
@@ -170,7 +176,7 @@ def budget_problem(
     # Each worker compares the whole run: it has collected all tests.
     worker_input: dict[str, Any] = getattr(config, "workerinput", {})
     width: int = worker_input.get("workercount", 1)
-    minutes = _schedule(tests, config, settings, width).minutes
+    minutes = _schedule(_that_run(tests), config, settings, width).minutes
     if minutes <= budget:
         return ""
 
