@@ -307,6 +307,15 @@ def android_expressions() -> tuple[Row, ...]:
             answer=Error(InvalidSelectorException),
         ),
         Row(
+            name="an-xpath-with-a-variable",
+            platforms=(ANDROID,),
+            rule="An invalid XPath is an invalid selector.",
+            source=DUMPER,
+            page=WITH_ID,
+            example=Find(By.XPATH, "//*[@text = $name]"),
+            answer=Error(InvalidSelectorException, r"\$name is not defined"),
+        ),
+        Row(
             name="xpath-2",
             platforms=(ANDROID,),
             rule="XPath is that of version 2, unless the setting enforceXPath1 is on.",

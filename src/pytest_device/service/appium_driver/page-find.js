@@ -131,6 +131,10 @@ function xmlOf(root) {
 
 /** Return the nodes that an expression selects, in the whole tree or in that of a node. */
 function byXPath(xpath, from) {
+  // Chromium crashes while it evaluates a variable: nothing can define one.
+  const variable = /\$\s*[\p{L}_][\p{L}\p{N}_.:-]*/u.exec(xpath.replace(/"[^"]*"|'[^']*'/g, ''));
+  if (variable) throw new Refusal('selector', `${xpath} is not a valid XPath for elements: ${variable[0]} is not defined`);
+
   const xml = xmlOf(from);
   const context = from.parent ? from.xml : xml.document;
   let hits;
