@@ -135,6 +135,16 @@ def test_an_unknown_argument_is_refused_with_the_closest_match(
             "'x' of 'mobile: clickGesture' must be a number, not \"left\"",
         ),
         (
+            "deepLink",
+            {"url": "notes://notes/3", "package": 5},
+            "'package' of 'mobile: deepLink' must be a text, not 5",
+        ),
+        (
+            "getDeviceTime",
+            {"format": 7},
+            "'format' of 'mobile: getDeviceTime' must be a text, not 7",
+        ),
+        (
             "longClickGesture",
             {"x": 1, "y": 1, "duration": 90_000},
             "the duration must be from 0 to 60 s, not 90 s",
@@ -161,7 +171,7 @@ def test_an_unknown_argument_is_refused_with_the_closest_match(
         ),
     ],
 )
-def test_a_value_that_a_gesture_cannot_have_is_refused(
+def test_a_value_that_a_script_cannot_have_is_refused(
     phone: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidArgumentException, match=reason):

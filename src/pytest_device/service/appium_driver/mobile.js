@@ -41,7 +41,7 @@ const APPS = {
   activateApp: (driver, args) => driver.activateApp(idOf(args)),
   launchApp: (driver, args, name) => {
     if (args.environment) throw refusal(name, 'a web app has no environment: give it arguments');
-    return driver.launchApp(idOf(args), (args.arguments ?? []).map(String));
+    return driver.launchApp(idOf(args), [args.arguments ?? []].flat().map(String));
   },
   terminateApp: (driver, args) => driver.terminateApp(idOf(args)),
   killApp: (driver, args) => driver.terminateApp(idOf(args)),

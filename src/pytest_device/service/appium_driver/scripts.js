@@ -137,6 +137,12 @@ const NUMBERS = new Set([
   'percent', 'distance', 'duration', 'scale', 'velocity', 'speed', 'latitude', 'longitude', 'altitude', 'maxSwipes',
 ]);
 
+/** The arguments that are texts. */
+const TEXTS = new Set([
+  'app', 'appId', 'appPackage', 'appPath', 'bundleId', 'buttonLabel', 'component', 'contentType', 'encoding', 'format',
+  'intent', 'name', 'package', 'predicateString', 'selector', 'strategy', 'uri', 'url',
+]);
+
 /** Scripts that only a cloud of devices executes, by their prefix. */
 const CLOUD = /^(lambda-|sauce:|browserstack_executor:)/;
 /** Those that set the status or the name of a test there, or annotate it. */
@@ -222,6 +228,9 @@ function check(name, list, options) {
   for (const [key, value] of Object.entries(options)) {
     if (NUMBERS.has(key) && !Number.isFinite(Number(value))) {
       throw new errors.InvalidArgumentError(`'${key}' of ${shown(name)} must be a number, not ${JSON.stringify(value)}`);
+    }
+    if (value !== null && TEXTS.has(key) && typeof value !== 'string') {
+      throw new errors.InvalidArgumentError(`'${key}' of ${shown(name)} must be a text, not ${JSON.stringify(value)}`);
     }
   }
 
