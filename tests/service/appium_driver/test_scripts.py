@@ -16,6 +16,7 @@ from selenium.common.exceptions import (
 
 from pytest_device.sessions.models import Session
 from tests.service.appium_driver.conftest import APP, APP_ID, WAIT_SECONDS, driven, seen
+from tests.spec.phones.row import Command
 
 PLACE = {"direction": "down", "left": 10, "top": 10, "width": 100, "height": 100}
 
@@ -393,3 +394,26 @@ def test_a_time_has_the_format_of_the_drivers_of_phones(phone: Remote) -> None:
     day = f"{time.day}{ending.get(time.day, 'th')}"
     hour = f"{time.hour % 12 or 12}:{time:%M} {time:%p}".lower()
     assert written[:-7] == f"{time:%a}, {day} {time:%B} {time:%y}, {hour}, {time:%j}"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "reason"),
+    [
+        ("/goog/cdp/execute", {"cmd": "Page.enable", "params": []}, "params an object"),
+        ("/execute/sync", {"script": None, "args": []}, "script must be a text"),
+        ("/actions", {"actions": 5}, "actions must be a list"),
+        (
+            "/location",
+            {"location": {"latitude": 149, "longitude": 8}},
+            "latitude must be a number from -90 to 90, not 149",
+        ),
+        ("/appium/device/install_app", {"appPath": None}, "must be a path or a URL"),
+    ],
+)
+def test_an_invalid_request_is_refused_and_the_session_goes_on(
+    phone: Remote, path: str, body: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(InvalidArgumentException, match=reason):
+        Command("POST", path, body)(phone)
+
+    assert seen(phone, "title").text == "Notes"

@@ -49,6 +49,8 @@ export async function facts() {
 
 export const commands = {
   async installApp(app) {
+    if (typeof app !== 'string' || !app) throw new errors.InvalidArgumentError('the app to install must be a path or a URL');
+
     await install(this, app);
   },
 
@@ -136,8 +138,13 @@ export const commands = {
     return this.location;
   },
 
-  async setGeoLocation({ latitude, longitude, altitude = 0 }) {
-    this.location = { latitude: Number(latitude), longitude: Number(longitude), altitude: Number(altitude) };
+  async setGeoLocation(location) {
+    const { latitude, longitude, altitude = 0 } = location ?? {};
+    this.location = {
+      latitude: degrees('latitude', latitude, 90),
+      longitude: degrees('longitude', longitude, 180),
+      altitude: Number(altitude) || 0,
+    };
     await this.cdp('Emulation.setGeolocationOverride', { ...this.location, accuracy: 1 });
     return this.location;
   },
@@ -148,6 +155,14 @@ export const commands = {
     this.permissions.set(name, state);
   },
 };
+
+/** Return a coordinate of a place. Throws InvalidArgument for one that no place has. */
+function degrees(name, value, max) {
+  const number = value === null || value === '' ? NaN : Number(value);
+  if (Math.abs(number) <= max) return number;
+
+  throw new errors.InvalidArgumentError(`${name} must be a number from -${max} to ${max}, not ${value}`);
+}
 
 async function installed(driver, id) {
   const apps = Object.keys(await driver.device.apps());

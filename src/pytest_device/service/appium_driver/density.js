@@ -48,11 +48,13 @@ export function translated({ performActions, execute }) {
     performOnPage: performActions,
 
     async performActions(sources) {
+      if (!Array.isArray(sources)) throw new errors.InvalidArgumentError('actions must be a list of sources');
+
       await performActions.call(this, sources.map((source) => inPoints(this, source)));
     },
 
     async execute(script, args = []) {
-      if (!isMobile(script)) return await execute.call(this, script, args);
+      if (typeof script !== 'string' || !isMobile(script)) return await execute.call(this, script, args);
 
       const points = [args].flat().map((part) => divided(this, part, LENGTHS));
       return await execute.call(this, script, points);

@@ -345,7 +345,12 @@ export class LocalDriver extends BaseDriver {
     return await this.onPage((page) => page.send(cmd, params));
   }
 
-  async executeCdp(cmd, params) {
+  async executeCdp(cmd, params = {}) {
+    // The browser would close the connection.
+    if (typeof cmd !== 'string' || params === null || typeof params !== 'object' || Array.isArray(params)) {
+      throw new errors.InvalidArgumentError('cmd must be the name of a command, and params an object');
+    }
+
     return await this.cdp(cmd, params);
   }
 

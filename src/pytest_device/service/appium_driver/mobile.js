@@ -114,6 +114,7 @@ const HANDLERS = { ...APPS, ...DEVICE, ...GESTURES };
 export const commands = {
   /** Execute a `mobile:` script, or in the web context a script of the page; ignore a cloud's status scripts. */
   async execute(script, args = []) {
+    if (typeof script !== 'string') throw new errors.InvalidArgumentError(`script must be a text, not ${JSON.stringify(script)}`);
     if (setsCloudStatus(script)) {
       this.log.warn(`ignored: ${script.split(/[=:]/)[0]} sets a test's status at another service`);
       return null;
