@@ -35,8 +35,10 @@ def kill_at_once(processes: list[psutil.Process]) -> None:
     """Kill processes so that none notices the end of another, as when a container is killed."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
+            # Not psutil, which takes it for another process once the system's clock was set. Its ID is not reused:
+            # it is a descendant, and nobody else reaps it.
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, number)
 
 
 def bury(known: set[int]) -> None:

@@ -232,14 +232,17 @@ def begin(
 def _skip_as_unittest(with_device: list[pytest.Item]) -> None:
     """Let pytest skip the tests that unittest skips: without a mark, that happens in their call, on a device."""
     for item in with_device:
-        owner = getattr(item, "cls", None) or getattr(item, "module", None)
-        function = getattr(owner, getattr(item, "originalname", ""), None)
-        # The tests of other classes run.
-        is_case = isinstance(owner, type) and issubclass(owner, unittest.TestCase)
+        owner: object = getattr(item, "cls", None) or getattr(item, "module", None)
+        function: object = getattr(owner, getattr(item, "originalname", ""), None)
 
-        for skipped in (function, owner if is_case else None):
-            if getattr(skipped, "__unittest_skip__", False):
-                reason = getattr(skipped, "__unittest_skip_why__", "")
+        candidates: list[object] = [function]
+        # The tests of other classes run.
+        if isinstance(owner, type) and issubclass(owner, unittest.TestCase):
+            candidates.append(owner)
+
+        for decorated in candidates:
+            if getattr(decorated, "__unittest_skip__", False):
+                reason = getattr(decorated, "__unittest_skip_why__", "")
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 

@@ -101,7 +101,7 @@ def _confined_line(line: bytes, root: Path) -> bytes:
 
 def _confined(value: Any, root: Path) -> Any:
     if isinstance(value, list):
-        return [_confined(part, root) for part in value]
+        return [_confined(part, root) for part in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
 

@@ -490,7 +490,13 @@ def _attachments(directory: str | None, start: float) -> Iterator[Attachment]:
         return
 
     for path in files_in(Path(directory)):
-        if path.stat().st_mtime >= start - _CLOCK_SLACK:
+        try:
+            written = path.stat().st_mtime
+        # Another run with the same directory has removed it since.
+        except FileNotFoundError:
+            continue
+
+        if written >= start - _CLOCK_SLACK:
             kind = _media_type(path.name)
             yield Attachment(_attachment_name(path, kind), kind, str(path))
 
