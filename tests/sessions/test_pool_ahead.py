@@ -648,6 +648,7 @@ def test_a_wait_for_capacity_that_times_out_leaves_nothing(
         harness.acquire(ANDROID, IOS, timeout_seconds=120)
 
     assert network.clock() - began == pytest.approx(120)
-    assert network.requests.count("create") < 15
+    # For each of the two, 9 at the shortest pauses, which are spread: half of 5, 10, 20 and then 40 s.
+    assert network.requests.count("create") <= 1 + 2 * 9
     harness.pool.release([other], lambda _need: 0)
     assert set(network.statuses()) == {"stopped"}
