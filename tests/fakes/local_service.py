@@ -10,7 +10,7 @@ import httpx
 from starlette.routing import BaseRoute
 
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
-from pytest_device.service.api import InstallAhead, create_app
+from pytest_device.service.api import create_app
 from pytest_device.service.faults import Faults, FaultyRunner
 from pytest_device.service.runners.base import Runner
 from pytest_device.service.runners.simulated import BootSeconds, SimulatedRunner
@@ -78,7 +78,6 @@ class InProcessService:
         log: Callable[[str], None] = lambda _text: None,
         client_url: Callable[[str, str | None], str | None] = lambda *_wanted: None,
         more: Callable[[Sessions], Sequence[BaseRoute]] = lambda _sessions: (),
-        install_ahead: InstallAhead | None = None,
     ) -> None:
         self.clock = clock if isinstance(clock, FakeClock) else FakeClock(now)
         clock = clock or self.clock
@@ -103,7 +102,6 @@ class InProcessService:
             any_host=any_host,
             faults=faults,
             more=[*simulated.routes(), *more(self.sessions)],
-            install_ahead=install_ahead,
         )
         self.transport = transport_of(self.app)
 

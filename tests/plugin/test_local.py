@@ -384,43 +384,6 @@ def test_a_failing_npm_is_reported_with_its_message_and_leaves_nothing(
     assert programs() == []
 
 
-def test_workers_let_all_programs_of_the_run_be_installed_side_by_side(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    FakeProgram.made(tmp_path / "bin/node").answers(
-        {"*": f'["24.1.0", "{tmp_path}/real/node"]'}
-    )
-    # Each waits for the other one, but not without end.
-    npm = tmp_path / "bin/npm"
-    npm.write_text(f"""#!/bin/sh
-echo "$PWD" >> {tmp_path}/started
-for _ in $(seq 200); do
-    [ $(wc -l < {tmp_path}/started) -ge 2 ] && echo "both" && exit 1
-    sleep 0.1
-done
-echo "alone"
-exit 1
-""")
-    npm.chmod(0o755)
-    monkeypatch.setenv("PATH", str(npm.parent), prepend=os.pathsep)
-    pytester.makepyfile("""
-        import pytest
-
-        @pytest.mark.device(platform="ios", type="appium")
-        def test_appium(device_session): pass
-
-        @pytest.mark.device(platform="ios", type="agent-device", device_identifier="chromium")
-        def test_agent_device(device_session): pass
-    """)
-
-    result = pytester.runpytest_subprocess("--device-local", "-n1")
-
-    result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["*both*"])
-    result.stdout.no_fnmatch_line("*alone*")
-
-
 def test_a_run_without_device_tests_installs_nothing(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,

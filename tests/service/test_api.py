@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from contextlib import closing
 from typing import Any
 
@@ -10,9 +9,8 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from pytest_device.service.api import MAX_BODY_BYTES, PROGRAMS_PATH
-from pytest_device.service.config import ProgramRequirements
-from pytest_device.spec import SESSIONS_PATH, SessionType
+from pytest_device.service.api import MAX_BODY_BYTES
+from pytest_device.spec import SESSIONS_PATH
 from tests.fakes.local_service import (
     ACCOUNTS,
     APP_ID,
@@ -471,37 +469,3 @@ def test_an_unexpected_error_reveals_no_internals(service: InProcessService) -> 
 def test_the_test_interface_is_disabled_by_default() -> None:
     with closing(InProcessService(testing=False)) as service:
         assert service.send("GET", "/testing/requests").status_code == 404
-
-
-def test_a_run_sends_what_its_sessions_will_need() -> None:
-    received: list[ProgramRequirements] = []
-    with closing(InProcessService(install_ahead=received.append)) as service:
-        body = {"types": ["appium"], "requests": [{"platform": "ios"}]}
-        reply = service.send("POST", PROGRAMS_PATH, json=body)
-
-    assert reply.status_code == 202
-    assert received == [((SessionType.APPIUM,), ({"platform": "ios"},))]
-
-
-@pytest.mark.parametrize(
-    ("fields", "rule"),
-    [
-        ({"types": None}, "types must be of the type list"),
-        ({"types": ["telnet"]}, "types must be some of agent-device, .*, not 'telnet'"),
-        ({"types": [[]]}, r"types must be some of .*, not \[\]"),
-        ({"requests": [3]}, "requests must be create requests, .*, not 3"),
-    ],
-)
-def test_invalid_requirements_of_a_run_install_nothing(
-    fields: dict[str, Any], rule: str
-) -> None:
-    received: list[ProgramRequirements] = []
-    with closing(InProcessService(install_ahead=received.append)) as service:
-        body = {"types": [], "requests": [], **fields}
-        reply = service.send("POST", PROGRAMS_PATH, json=body)
-        anonymous = service.send("POST", PROGRAMS_PATH, token=None, json=body)
-
-    assert reply.status_code == 400
-    assert re.fullmatch(rule, error(reply)["message"])
-    assert error(anonymous)["code"] == "UNAUTHORIZED_ERROR"
-    assert received == []

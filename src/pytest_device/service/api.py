@@ -1,7 +1,6 @@
 """The REST interface of the document as an ASGI application."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Final
 
 from starlette.applications import Starlette
@@ -12,7 +11,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.body_limit import BodyLimit, BodyLimitError
-from pytest_device.errors import ConfigError
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import (
     MAY_CREATE_AND_STOP,
@@ -22,7 +20,6 @@ from pytest_device.service.accounts import (
     Caller,
     Role,
 )
-from pytest_device.service.config import ProgramRequirements, program_requirements
 from pytest_device.service.devices.base import BusyError
 from pytest_device.service.effects import ConnectionLostError, FaultyApp, testing_routes
 from pytest_device.service.faults import Faults
@@ -53,8 +50,6 @@ _MAX_BYTES_BY_PREFIX: Final = {
     "/controllers/": MAX_CONTROLLER_BODY_BYTES,
     "/appium/": MAX_APPIUM_BODY_BYTES,
 }
-PROGRAMS_PATH: Final = "/local/programs"
-"""Not in the document; chosen here: a run with workers knows its requests only after the service has started."""
 _RETRY_SECONDS: Final = "5"
 """Sent while ``max_sessions`` are running: the interval that the document recommends for polls."""
 _RETRY_BUSY_SECONDS: Final = "1"
@@ -63,11 +58,9 @@ _RETRY_BUSY_SECONDS: Final = "1"
 
 Refuses = Callable[[CreateBody], Awaitable[str | None]]
 """Returns the reason why a session cannot be created for a body, None if it can."""
-InstallAhead = Callable[[ProgramRequirements], None]
-"""Installs in the background what sessions will need."""
 
 
-def create_app(  # noqa: PLR0913  # all are named, most are optional
+def create_app(
     *,
     sessions: Sessions,
     accounts: Accounts,
@@ -76,7 +69,6 @@ def create_app(  # noqa: PLR0913  # all are named, most are optional
     faults: Faults | None = None,
     more: Sequence[BaseRoute] = (),
     refuses: Refuses | None = None,
-    install_ahead: InstallAhead | None = None,
     max_sessions: int | None = None,
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
@@ -91,7 +83,6 @@ def create_app(  # noqa: PLR0913  # all are named, most are optional
         faults: Adds the test interface.
         more: Further routes, which check keys of their own and see no access token.
         refuses: Called before a session is created.
-        install_ahead: Adds a route for it.
         max_sessions: The maximum number of active sessions.
     """
     api = _Api(sessions, accounts, base_url, refuses, max_sessions)
@@ -103,9 +94,6 @@ def create_app(  # noqa: PLR0913  # all are named, most are optional
         *(() if any_host else page.routes(sessions, base_url, api.session)),
         *more,
     ]
-    if install_ahead:
-        install = partial(_install, api, install_ahead)
-        routes.append(Route(PROGRAMS_PATH, install, methods=["POST"]))
     if faults:
         routes += testing_routes(faults, sessions, accounts, api.authenticate)
 
@@ -241,24 +229,6 @@ class _Api:
 
     def _success(self, session: Session) -> Response:
         return success(session, self._base_url, self._sessions.remote_config(session))
-
-
-async def _install(
-    api: _Api, install_ahead: InstallAhead, request: Request
-) -> Response:
-    """Begin to install what the sessions of a run will need; respond before it is installed.
-
-    The body has ``types`` and ``requests``, as the configuration of a service that starts for a single process.
-    """
-    api.authenticate(request)
-    body = replies.object_in(await request.body())
-    try:
-        requirements = program_requirements(body)
-    except ConfigError as error:
-        raise replies.invalid(str(error)) from None
-
-    install_ahead(requirements)
-    return Response(status_code=202)
 
 
 async def _document(_request: Request) -> Response:

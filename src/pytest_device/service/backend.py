@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from pytest_device.errors import ConfigError
 from pytest_device.platforms import SYSTEM
-from pytest_device.service.api import InstallAhead, Refuses
+from pytest_device.service.api import Refuses
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import LOGGER, Log
@@ -24,15 +24,13 @@ from pytest_device.service.sessions import Sessions
 class Backend:
     """A runner, its sessions' routes, the check before a session is created, and the installation of programs.
 
-    ``prepare`` reports progress, and raises ConfigError with the cause and the fix. ``install_ahead`` is None if there
-    is nothing to install.
+    ``prepare`` reports progress, and raises ConfigError with the cause and the fix.
     """
 
     runner: Runner
     routes: Callable[[Sessions], Sequence[BaseRoute]]
     refuses: Refuses | None
     prepare: Callable[[Log], Awaitable[None]]
-    install_ahead: InstallAhead | None = None
 
 
 def check_system(config: ServiceConfig) -> None:
@@ -104,6 +102,4 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     async def prepare(progress: Log) -> None:
         await runner.prepare(progress, config.types, config.requests)
 
-    return Backend(
-        runner, routes, resources.devices.refusal, prepare, runner.install_ahead
-    )
+    return Backend(runner, routes, resources.devices.refusal, prepare)

@@ -1,20 +1,11 @@
 """The configuration of the service."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import (
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from pytest_device.errors import ConfigError
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
@@ -183,20 +174,6 @@ def _in_json(hint: Any) -> tuple[type, ...]:
 
 
 _TYPES: Final = json_types(ServiceConfig)
-
-
-class ProgramRequirements(NamedTuple):
-    """The session types and the create requests of a run, as in the configuration."""
-
-    types: Collection[SessionType]
-    requests: Collection[Mapping[str, Any]]
-
-
-def program_requirements(fields: Mapping[str, object]) -> ProgramRequirements:
-    """Return the fields of the same names. Raises ConfigError."""
-    return ProgramRequirements(
-        _read("types", fields.get("types")), _read("requests", fields.get("requests"))
-    )
 
 
 def _read(name: str, value: object) -> Any:

@@ -154,7 +154,6 @@ async def _live(
         faults=faults,
         more=built.routes(sessions),
         refuses=built.refuses,
-        install_ahead=built.install_ahead,
         max_sessions=config.max_sessions,
     )
     await serve_requests(

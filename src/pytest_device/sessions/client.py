@@ -1,7 +1,7 @@
 """The three calls of the REST interface: create, get, stop; for the run's own local service with its details."""
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -437,19 +437,7 @@ def _never_left(error: ServiceError) -> bool:
 
 
 class LocalClient(DeviceClient):
-    """Adds the device's name, the reason why a session ended, and the installation of programs."""
-
-    def install_ahead(
-        self, types: Sequence[str], requests: Sequence[Mapping[str, Any]]
-    ) -> None:
-        """Let the service install the programs for these session types and create requests in the background.
-
-        Without a response, they are installed when a session first needs them.
-        """
-        with suppress(httpx.HTTPError):
-            self._http.post(
-                "/local/programs", json={"types": types, "requests": requests}
-            )
+    """Adds the device's name, and the reason why a session ended."""
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session; raises ConfigError if its request made it fail."""

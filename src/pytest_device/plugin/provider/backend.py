@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import pytest
@@ -156,10 +156,8 @@ class LocalBackend(_Backend):
             ConfigError: The service could not start.
         """
         self._open = ExitStack()
-        required = _required_programs(requests)
-        starts_here = running is None
         if running is None:
-            running = self._start(settings, reporter, requests, required, drives=drives)
+            running = self._start(settings, reporter, requests, drives=drives)
 
         url = running["url"]
         token = running["token"]
@@ -170,23 +168,27 @@ class LocalBackend(_Backend):
         self._client = self._open.enter_context(
             LocalClient(url, token, redactor=redactor)
         )
-        # The coordinator started it before the workers had collected any test.
-        if not starts_here and drives:
-            self._client.install_ahead(**required)
 
     def _start(
         self,
         settings: Settings,
         reporter: Reporter,
         requests: "Collection[SessionRequest]",
-        required: "_ProgramRequirements",
         *,
         drives: bool,
     ) -> dict[str, str]:
+        bodies = [request.to_wire() for request in requests]
+        # Many tests request the same device.
+        devices = dict.fromkeys(
+            tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies
+        )
         service = LocalService.start(
             progress=reporter.progress,
             meanwhile=partial(_load_clients, requests) if drives else _nothing,
-            **required,
+            types=sorted({str(request.type) for request in requests}),
+            requests=[
+                dict(zip(_CHOOSES_DEVICE, device, strict=True)) for device in devices
+            ],
             **settings.local_service_config(),
         )
         self._open.callback(service.close)
@@ -222,27 +224,6 @@ class LocalBackend(_Backend):
         del timeout_seconds, is_skipped
         self._open.close()
         return []
-
-
-class _ProgramRequirements(TypedDict):
-    """What the sessions of a run need, as the local service is asked to install it."""
-
-    types: list[str]
-    requests: list[dict[str, Any]]
-
-
-def _required_programs(requests: "Collection[SessionRequest]") -> _ProgramRequirements:
-    bodies = [request.to_wire() for request in requests]
-    # Many tests request the same device.
-    devices = dict.fromkeys(
-        tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies
-    )
-    return {
-        "types": sorted({str(request.type) for request in requests}),
-        "requests": [
-            dict(zip(_CHOOSES_DEVICE, device, strict=True)) for device in devices
-        ],
-    }
 
 
 def _nothing() -> None:

@@ -136,7 +136,7 @@ class Coordinator:
         if self._service is None:
             self._service = LocalService.start(
                 progress=self._terminal.progress,
-                types=[],  # the workers send them, once they have collected the tests
+                types=[],  # only the workers know the types
                 **settings.local_service_config(),
             )
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
-from pytest_device.service.config import ProgramRequirements
 from pytest_device.service.devices import fake
 from pytest_device.service.devices.base import (
     Device,
@@ -58,7 +57,6 @@ class ProgramsRunner:
         self._clock = clock
         self._active: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._installing: set[asyncio.Task[None]] = set()
         self._records: dict[str, Record] = {}
 
     async def prepare(
@@ -94,18 +92,6 @@ class ProgramsRunner:
             ),
             *(self._shared.toolbox.get(project, progress) for project in projects),
         )
-
-    def install_ahead(self, requirements: ProgramRequirements) -> None:
-        """Prepare in the background; a session for which that failed tries again and reports why."""
-        task = asyncio.create_task(self._install(requirements))
-        self._installing.add(task)
-        task.add_done_callback(self._installing.discard)
-
-    async def _install(self, requirements: ProgramRequirements) -> None:
-        try:
-            await self.prepare(self._log, requirements.types, requirements.requests)
-        except ConfigError as error:
-            self._log(f"not installed ahead: {error}")
 
     def end_leftovers(self) -> None:
         """Stop and remove the leftovers of an earlier service in this state directory; call it before any start."""
@@ -154,10 +140,8 @@ class ProgramsRunner:
     async def close(self) -> None:
         for session_id in list(self._active):
             self.stop(session_id)
-        for task in self._installing:
-            task.cancel()
-        if tasks := self._tasks | self._installing:
-            await asyncio.wait(tasks)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await self._shared.devices.close()
         await asyncio.to_thread(self._shared.guard.close)
 
