@@ -95,7 +95,7 @@ _XUNIT: Final = (
 )
 """Prefixes of pytest's names for the setup of classes and modules."""
 _OF_REQUEST: Final = frozenset({"device_platform", "device_identifier"})
-"""Those that return a part of the request, without a session."""
+"""The device fixtures that return a part of the request, without a session."""
 _IS_REPLACED: Final = pytest.StashKey[bool]()
 """Whether the suite replaces the device fixtures of a test."""
 

@@ -4,13 +4,13 @@ It runs the failed tests again after each change below the current directory. Th
 change: without this, each run would cause the next, and each pays for devices.
 """
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pytest_device.errors import ConfigError
 from pytest_device.options import Option, Options
-from pytest_device.plugin.options import usage_error
+from pytest_device.plugin.options import settings_for, usage_error
+from pytest_device.settings import as_given
 
 if TYPE_CHECKING:
     import pytest
@@ -21,35 +21,35 @@ def hide_output(config: "pytest.Config") -> None:
 
     Raises pytest.UsageError if one that is set is watched.
     """
+    options = (Options.artifacts_dir, Options.report)
+    try:
+        settings = settings_for(config, options)
+    except ConfigError:  # reported with the other settings
+        return
+
     problems: list[str] = []
-    for option in (Options.artifacts_dir, Options.report):
-        chosen = next(_chosen(config, option), None)
-        if chosen is None:
-            setattr(config.option, option.ini, f".{option.default}")
+    for option in options:
+        if settings.is_default(option.word):
+            setattr(config.option, option.ini, hidden_default(option))
             continue
 
-        source, value = chosen
+        value: str = settings.values[option.word]
         writes_nothing = option is Options.report and value == "off"
         if not writes_nothing and _is_watched(
             config, config.invocation_params.dir / value
         ):
             problems.append(
-                f"{source}={value!r} must begin with a dot, or be outside of the directories that --looponfail "
-                "watches: each run writes to it, and so would cause the next"
+                f"{as_given(settings.source(option.word), value)} must begin with a dot, or be outside of the "
+                "directories that --looponfail watches: each run writes to it, and so would cause the next"
             )
 
     if problems:
         raise usage_error(problems)
 
 
-def _chosen(config: "pytest.Config", option: Option[Any]) -> Iterator[tuple[str, str]]:
-    """Yield where the option is set, and its value there; the strongest source first."""
-    if value := config.getoption(option.ini):
-        yield option.flag, value
-    if value := os.environ.get(option.variable):
-        yield option.variable, value
-    if value := config.getini(option.ini):
-        yield option.ini, str(value)
+def hidden_default(option: Option[str]) -> str:
+    """Return the directory that takes the place of an option's default."""
+    return f".{option.default}"
 
 
 def _is_watched(config: "pytest.Config", directory: Path) -> bool:

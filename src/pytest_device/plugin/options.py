@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -187,7 +187,13 @@ def app_settings_of(config: pytest.Config) -> "Settings":
     The commands on a project use them, and must not fail for a mistake in another setting.
     """
     words = ("app_root", "app_dynamic", "project_id_path", "vendor")
-    options = [option for option in OPTIONS if option.word.startswith(words)]
+    return settings_for(
+        config, [option for option in OPTIONS if option.word.startswith(words)]
+    )
+
+
+def settings_for(config: pytest.Config, options: Collection[Option[Any]]) -> "Settings":
+    """Return the settings of these options alone, which later changes of them don't affect. Raises ConfigError."""
     names = {option.variable for option in options} & os.environ.keys()
     return _resolved(config, options, {name: os.environ[name] for name in names})
 

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
+from pytest_device.plugin.looponfail import hidden_default
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.state import RETRIES
 from pytest_device.settings import Settings
@@ -57,11 +58,8 @@ def has_artifacts(directory: Path, config: pytest.Config) -> bool:
 
 def ignore_in_git(settings: Settings, config: pytest.Config) -> None:
     """Keep the default directory, which nobody has chosen, out of the suite's repository."""
-    with_looponfail = f".{Options.artifacts_dir.default}"
-    if (
-        settings.is_default("artifacts_dir")
-        or settings.artifacts_dir == with_looponfail
-    ):
+    hidden = hidden_default(Options.artifacts_dir)
+    if settings.is_default("artifacts_dir") or settings.artifacts_dir == hidden:
         with suppress(OSError):  # reported by what is written next
             (root_of(settings, config) / ".gitignore").write_text("*\n", "utf-8")
 
