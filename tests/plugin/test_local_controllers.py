@@ -133,6 +133,8 @@ def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(
     assert "gesture-tap x=" in (place / "screen.txt").read_text()
 
 
+# In the gate, `tests/bare` runs the example of agent-device, and `types` checks the suite.
+@pytest.mark.nightly
 def test_the_suite_of_init_for_agent_device_passes(pytester: pytest.Pytester) -> None:
     program = Path(sys.prefix, "bin", "pytest-device")
     pytester.run(program, "init", "--type", "agent-device", ".")

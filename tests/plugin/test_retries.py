@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from typing import Final
 
 import pytest
 
@@ -25,6 +26,11 @@ RETRY = "--device-retry-infrastructure=1"
 INFRASTRUCTURE_ONLY = 10
 """The exit status of a run in which only infrastructure failed."""
 
+# Workers take the way of a single process, and that of their messages.
+RUNS: Final = pytest.mark.parametrize(
+    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n2"]]
+)
+
 
 def creates(service: FaultyService) -> int:
     return sum(operation == "create" for operation, _ in service.requests())
@@ -34,7 +40,7 @@ def in_devices_section(result: pytest.RunResult, pattern: str) -> list[str]:
     return [line for line in result.outlines if re.search(pattern, line)]
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@RUNS
 def test_a_suite_with_a_few_infrastructure_faults_is_green_and_shows_each_retry(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -56,7 +62,7 @@ def test_a_suite_with_a_few_infrastructure_faults_is_green_and_shows_each_retry(
     assert [one.get("value") for one in verdicts] == ["infrastructure"] * 2
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@RUNS
 def test_failures_of_tests_are_as_many_with_retries_as_without(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
