@@ -443,6 +443,19 @@ def test_a_timeout_names_the_missing_connection_detail(
     assert network.statuses() == ["stopped"]
 
 
+@pytest.mark.parametrize("operation", ["create", "get"])
+def test_a_session_of_another_platform_than_requested_is_not_used_but_stopped(
+    client: DeviceClient, network: FakeNetwork, operation: str
+) -> None:
+    network.faults[operation] = [changed(platform="ios")]
+
+    error = f"^{operation}: requested android appium, the service returned ios appium"
+    with pytest.raises(UnexpectedReplyError, match=error):
+        leased(client, network)
+
+    assert network.statuses() == ["stopped"]
+
+
 URL_ONLY = {"appiumUrl": "http://devices.example:4723"}
 INCOMPLETE = pytest.mark.parametrize(
     "missing", [{}, {"capabilities": None}], ids=["absent", "null"]

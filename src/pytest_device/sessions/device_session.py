@@ -729,7 +729,7 @@ class _Attempt:
                 self._config.client.create(self._request, timeout_seconds=seconds_left)
             )
             self.session_id = str(self.session.id)
-            check_kind(self._request, self.session)
+            check_kind("create", self._request, self.session)
         except NoCapacityError as refusal:
             self._backoff = self._capacity_backoff
             text = self._capacity_backoff.note(refusal, self.waited)
@@ -811,11 +811,15 @@ class _Attempt:
         self._suspicious_since = None
 
     def record(self, session: Session) -> None:
-        """Record the service's current response; raises UnexpectedReplyError if it is about another session."""
+        """Record the service's current response.
+
+        Raises UnexpectedReplyError if it is about another session, or one of another type or platform.
+        """
         if session.id != self.existing.id:
             raise UnexpectedReplyError(
                 f"get: requested session {self.existing.id}, the service returned {session.id}"
             )
+        check_kind("get", self._request, session)
 
         self.is_seen = True
         # In one spelling.

@@ -260,13 +260,16 @@ def lost_answer(name: str | None, minutes: int) -> str:
     )
 
 
-def check_kind(request: SessionRequest, session: Session) -> None:
-    """Raise UnexpectedReplyError if the service created another type or platform than requested."""
+def check_kind(operation: str, request: SessionRequest, session: Session) -> None:
+    """Raise UnexpectedReplyError if a reply is about a session of another type or platform than requested.
+
+    The service may leave out either of them.
+    """
     requested = f"{request.platform} {request.type}"
     returned = f"{session.platform or request.platform} {session.type or request.type}"
     if returned != requested:
         raise UnexpectedReplyError(
-            f"create: requested {requested}, the service returned {returned}"
+            f"{operation}: requested {requested}, the service returned {returned}"
         )
 
 
