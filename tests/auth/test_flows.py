@@ -18,6 +18,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from tests.auth.app import App
+from tests.fakes.http_server import Answer, scripted_server
 
 
 def test_a_user_signs_in_with_the_code_flow(
@@ -310,6 +311,18 @@ def test_a_trickling_reply_runs_into_the_clients_timeout(
 
     with pytest.raises(TransportError, match=r"took more than 0\.2 s"):
         app.sign_in()
+
+
+def test_trickling_headers_run_into_the_clients_timeout() -> None:
+    hint = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    endless = Answer(103, b"", rest=hint, pause=0.02)
+
+    with (
+        scripted_server(lambda _call: endless) as server,
+        httpx.Client(timeout=0.2) as client,
+        pytest.raises(TransportError, match=r"took more than 0\.2 s"),
+    ):
+        auth.fetch_discovery(server.url, client=client)
 
 
 def test_a_slow_reply_is_waited_for(app: App, provider: IdentityProvider) -> None:

@@ -281,6 +281,16 @@ def test_a_trickling_response_times_out(
         agent_device(controller, timeout_seconds=0.3).press("label=Go")
 
 
+def test_a_file_that_stops_arriving_is_not_taken_for_complete(
+    controller: ScriptedServer,
+) -> None:
+    # Without a length, a closed connection ends it. The pause is shorter than the client's timeout for each read.
+    controller.answer = lambda _call: Answer(body=b"half", rest=b"...", pause=0.9)
+
+    with pytest.raises(ControllerLostError):
+        agent_device(controller, timeout_seconds=1).artifact("7f3c")
+
+
 def test_an_overlong_text_is_reported_before_anything_is_sent(
     controller: ScriptedServer,
 ) -> None:

@@ -3,14 +3,15 @@
 import json
 import math
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.secret_values import learn_received, learn_sent
 from pytest_device.auth.urls import check_secure, form_encoded
 from pytest_device.body_limit import BodyLimitError, read_body
+from pytest_device.call_limit import Sockets
 from pytest_device.errors import (
     AuthConfigError,
     TransportError,
@@ -31,6 +32,8 @@ TIMEOUT_SECONDS: Final = 30.0
 
 A timeout per read would never expire for a response that trickles in.
 """
+_GRACE_SECONDS: Final = 0.5
+"""Seconds after the timeout until the connection is closed: a silent provider runs into httpx's own timeout."""
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 ACCEPT_JSON: Final = "application/json, text/javascript; q=0.01"
@@ -142,15 +145,18 @@ def send(
         )
 
     content = None if form is None else form_encoded(form)
+    sockets = Sockets()
     try:
         with (
             _client_for(url, client) as http,
+            _limited(sockets, url, http.timeout.read or TIMEOUT_SECONDS),
             http.stream(
                 method,
                 url,
                 headers=dict(headers),
                 content=content,
                 follow_redirects=False,
+                extensions={"trace": sockets.note},
             ) as response,
         ):
             body = _body_of(response, url, http.timeout.read or TIMEOUT_SECONDS)
@@ -188,6 +194,33 @@ def _client_for(
     return httpx.Client(timeout=TIMEOUT_SECONDS, verify=uses_tls(url))
 
 
+@contextmanager
+def _limited(sockets: Sockets, url: str, seconds: float) -> Generator[None]:
+    """Limit a whole call, also one whose headers trickle in.
+
+    Only a connection that is opened in the block is closed: one that the caller's client kept open is not known here.
+    """
+    import httpx
+
+    with sockets.limited(seconds + _GRACE_SECONDS) as late:
+        try:
+            yield
+        except httpx.TransportError:
+            if late.is_set():
+                raise _unfinished(url, seconds) from None
+            raise
+
+        # A closed connection ends a body without a length, too.
+        if late.is_set():
+            raise _unfinished(url, seconds)
+
+
+def _unfinished(url: str, seconds: float) -> TransportError:
+    return TransportError(
+        f"the reply of {shown(url)} took more than {seconds:g} s", sent=True
+    )
+
+
 def _is_header_value(value: object) -> bool:
     """Return whether a value can be sent: the error of the HTTP library for any other quotes it."""
     return isinstance(value, str) and value.isascii() and value.isprintable()
@@ -199,9 +232,7 @@ def _body_of(response: "httpx.Response", url: str, seconds: float) -> bytes:
         return read_body(response.iter_bytes(), MAX_BYTES, deadline=deadline)
     except BodyLimitError as error:
         if error.is_late:
-            raise TransportError(
-                f"the reply of {shown(url)} took more than {seconds:g} s", sent=True
-            ) from None
+            raise _unfinished(url, seconds) from None
 
         raise UnexpectedReplyError(
             f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB"

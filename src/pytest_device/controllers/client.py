@@ -12,13 +12,13 @@ from urllib.parse import quote, unquote, urlsplit
 import httpx
 
 from pytest_device.body_limit import BodyLimitError, read_body
+from pytest_device.call_limit import Sockets
 from pytest_device.controllers.environment import environment_of
 from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.http_status import GATEWAY_ERRORS
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import (
-    Sockets,
     protect_from_mocks,
     verification,
 )
@@ -270,6 +270,10 @@ class Client:
                 if late.is_set():
                     raise self._unfinished() from None
                 raise
+
+            # A closed connection ends a body without a length, too.
+            if late.is_set():
+                raise self._unfinished()
 
     def _unfinished(self) -> ControllerLostError:
         return self._lost("does not finish its response in time")

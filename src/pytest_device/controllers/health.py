@@ -8,6 +8,7 @@ from typing import Final
 import httpx
 
 from pytest_device.body_limit import BodyLimitError, read_body
+from pytest_device.call_limit import Sockets
 from pytest_device.controllers.client import (
     OK,
     http_client,
@@ -18,7 +19,6 @@ from pytest_device.controllers.client import (
 from pytest_device.sessions.compression import unpacked
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import (
-    Sockets,
     check_sent,
     naming_intercepting_plugin,
 )

@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx
 
 from pytest_device import parsers
+from pytest_device.call_limit import Sockets
 from pytest_device.errors import (
     ConfigError,
     NoCapacityError,
@@ -22,7 +23,6 @@ from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import (
-    Sockets,
     check_sent,
     naming_intercepting_plugin,
     protect_from_mocks,
