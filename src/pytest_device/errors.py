@@ -12,7 +12,7 @@ DeviceError
 │   └── StatusError             an error status, or a redirect
 │       ├── InvalidRequestError 400
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
-│       ├── ForbiddenError      403
+│       ├── ForbiddenError      402, 403
 │       ├── NotFoundError       404
 │       │   └── SessionGoneError
 │       └── NoCapacityError     429 or 503 to a create call: try again later
@@ -227,7 +227,7 @@ class UnauthorizedError(StatusError):
 
 
 class ForbiddenError(StatusError):
-    """403: the token may not read the project or perform this action.
+    """402, 403: the account can't pay for the action, or the token may not read the project or perform the action.
 
     >>> service.add_fault("create", "reply", status=403)
     >>> client.create(request)

@@ -81,7 +81,7 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
         (refusal(401), "the access token is not valid", FEW, []),
         (refusal(403), "the access token lacks permission", FEW, []),
         (refusal(404), "unknown project", FEW, []),
-        (refusal(422, "no such build"), "no such build", FEW, []),
+        (refusal(402), "the account can't pay", FEW, []),
         (refusal(500, "a bug"), "a bug", FEW, []),
         (NO_DEVICE, "the session failed to start", FEW, []),
         (NO_DEVICE, "the session failed to start", TESTS, ["-n2"]),

@@ -46,6 +46,10 @@ _REFUSALS: Final[dict[int, tuple[type[StatusError], str]]] = {
         "the request is invalid, or the account has no simulator access",
     ),
     401: (UnauthorizedError, "the access token is not valid: check DEVICE_TOKEN"),
+    402: (
+        ForbiddenError,
+        "the account can't pay for a session: check its plan and its billing",
+    ),
     403: (
         ForbiddenError,
         "the access token lacks permission on the project: its user needs at least the Developer role",

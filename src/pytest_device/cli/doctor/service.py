@@ -51,6 +51,7 @@ RENT_MINUTES: Final = 1
 
 _SERVICE: Final = "service"
 _UNAUTHORIZED: Final = 401
+_PAYMENT_REQUIRED: Final = 402
 _ADDRESS_FIX: Final = (
     f"set the service's own URL, without /v2 ({Options.url.spellings})"
 )
@@ -202,6 +203,8 @@ def _fix_of_refusal(error: DeviceError) -> str:
             return f"set {TOKEN_VARIABLE} to a valid token, of a robot user of the project's account or a personal one"
         case UnauthorizedError():
             return "check what removes the Authorization header on the way: a proxy, or a redirecting URL"
+        case ForbiddenError() if error.status == _PAYMENT_REQUIRED:
+            return "have the account's owner check its plan and its billing"
         case ForbiddenError():
             return "give the token's robot user the Developer role on the account that owns the project"
         case StatusError() if is_temporary_status(error.status):
