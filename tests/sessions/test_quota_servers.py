@@ -124,6 +124,33 @@ def test_a_server_that_speaks_resp3_only_is_refused(reply: bytes) -> None:
         assert "does not speak RESP2" in refused(url)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [b":x\r\n", b"$x\r\n", b"*x\r\n", b"*1\r\n" * 3000 + b":1\r\n"],
+    ids=["number", "length", "items", "levels"],
+)
+def test_a_malformed_reply_is_refused(reply: bytes) -> None:
+    with a_server_that_replies(reply) as url:
+        assert "does not speak RESP2" in refused(url)
+
+
+@pytest.mark.parametrize(
+    ("reply", "meaning"),
+    [
+        (b"-MASTERDOWN Link with MASTER is down", "is a read-only replica: use"),
+        (b"-NOAUTH Authentication required.", "does not accept the user and pass"),
+        (b"-WRONGPASS invalid username-password pair", "does not accept the user"),
+        (b"-BUSY Redis is busy running a script.", "returned an error (BUSY"),
+        (b"-MISCONF Redis is unable to persist", "returned an error (MISCONF"),
+    ],
+)
+def test_an_error_of_the_server_is_not_a_missing_response(
+    reply: bytes, meaning: str
+) -> None:
+    with a_server_that_replies(reply + b"\r\n") as url:
+        assert meaning in refused(url)
+
+
 def test_a_reply_that_no_script_gives_is_refused() -> None:
     with a_server_that_replies(b"+OK\r\n") as url:
         assert "'OK' is no reply of its scripts" in refused(url)

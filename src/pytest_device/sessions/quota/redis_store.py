@@ -12,7 +12,8 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from platform import node
 from random import SystemRandom
@@ -24,8 +25,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
+    AuthenticationError,
     ClusterDownError,
     InvalidResponse,
+    MasterDownError,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -80,14 +83,20 @@ _REFUSALS: Final[tuple[tuple[tuple[type[RedisError], ...], str, str], ...]] = (
         "has no memory left: increase its maxmemory",
     ),
     (
-        (ReadOnlyError,),
-        "READONLY",
+        # The second is a kind of ClusterDownError.
+        (ReadOnlyError, MasterDownError),
+        "READONLY|MASTERDOWN",
         "is a read-only replica: use the address of its primary",
     ),
     (
         (AskError, ClusterDownError, TryAgainError),
         "CLUSTERDOWN|MOVED|TRYAGAIN",
         "is a node of a cluster that does not serve the keys of these slots: use the address of the node that does",
+    ),
+    (
+        (AuthenticationError,),
+        "NOAUTH|WRONGPASS",
+        "does not accept the user and password: correct those of DEVICE_SLOTS_URL in the environment",
     ),
     (
         (InvalidResponse,),
@@ -109,6 +118,11 @@ _REFUSALS: Final[tuple[tuple[tuple[type[RedisError], ...], str, str], ...]] = (
         "[Uu]nknown command",
         "does not run Lua scripts: use a server that does",
     ),
+    (
+        (ResponseError,),
+        "^ERR ",
+        "returned an error",
+    ),
 )
 """What a server refuses: the error, or a pattern of its text within the error of a script, and what it means."""
 
@@ -116,6 +130,17 @@ Reply = TypeVar("Reply")
 
 # Not seeded: workers with equal seeds would reconnect in step.
 _pause: Final = SystemRandom().uniform
+
+
+@contextmanager
+def _checked_replies() -> Generator[None]:
+    """Raise RedisError also for what the client's parser of replies raises: for a length that is no number, for example."""
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, RedisError):
+            raise
+        raise InvalidResponse(f"invalid reply: {error}") from error
 
 
 class Look(NamedTuple):
@@ -304,7 +329,8 @@ class RedisStore:
             connection.send_command("BLPOP", name, seconds)
             # Then the reply is late: reading it ends by the timeout of all replies.
             connection.can_read(timeout=seconds)
-            return connection.read_response() is not None
+            with _checked_replies():
+                return connection.read_response() is not None
         except BaseException:
             # Its reply may still come.
             connection.disconnect()
@@ -365,7 +391,9 @@ class RedisStore:
         *arguments: str | int,
     ) -> Reply:
         """Run a script; raises RedisError, also if its reply cannot be parsed."""
-        answer = script(keys=self._keys, args=arguments)
+        with _checked_replies():
+            answer = script(keys=self._keys, args=arguments)
+
         try:
             reply = parse(answer)
         except (TypeError, ValueError) as error:
@@ -418,7 +446,8 @@ class RedisStore:
         """
         try:
             # Its stub has no type for the names of sections.
-            memory: Any = cast("Any", self._client).info("memory")
+            with _checked_replies():
+                memory: Any = cast("Any", self._client).info("memory")
         except RedisError:
             return None  # INFO is optional: slots work without it
 
