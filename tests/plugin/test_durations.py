@@ -43,12 +43,19 @@ def _junit(path: Path) -> None:
     )
 
 
+def _latin_1(path: Path) -> None:
+    _junit(path)
+    declaration = "<?xml version='1.0' encoding='iso-8859-1'?><!-- \xe9 -->"
+    path.write_bytes((declaration + path.read_text()).encode("iso-8859-1"))
+
+
 def _directory(path: Path) -> None:
     """Write files that differ: their mean counts."""
     path.mkdir()
     _junit(path / "junit.xml")
     shorter = dict.fromkeys((*TESTS, IN_CLASS), 500.0)
-    (path / ".test_durations").write_text(json.dumps(shorter))
+    # As editors on Windows write it.
+    (path / ".test_durations").write_text(json.dumps(shorter), encoding="utf-8-sig")
     (path / "device-run-1-of-2.json").write_text(json.dumps(device_run(700.0)))
     (path / "other.json").write_text("[]")
 
@@ -71,7 +78,7 @@ def _device_run(path: Path) -> None:
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["one process", "workers"])
-@pytest.mark.parametrize("write", [_pytest_split, _junit, _device_run, _directory])
+@pytest.mark.parametrize("write", [_pytest_split, _latin_1, _device_run, _directory])
 def test_a_plan_uses_the_durations_of_a_file(
     pytester: pytest.Pytester,
     tmp_path: Path,

@@ -184,7 +184,9 @@ def test_durations_in_the_repository_balance_the_shards(
 
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize(
-    "durations", ["[]", "{", "[" * 9**5], ids=["list", "cut", "brackets"]
+    "durations",
+    ["[]", "{", "[" * 9**5, '{"test_it.py::test_two": 90000}'],
+    ids=["list", "cut", "brackets", "milliseconds"],
 )
 def test_unreadable_durations_end_the_run_because_other_machines_may_read_them(
     pytester: pytest.Pytester, durations: str

@@ -1,7 +1,8 @@
-"""Reads the durations of tests from files of earlier runs (``--device-durations``)."""
+"""Reads the durations of tests from files of earlier runs: ``--device-durations``, and ``.test_durations`` for shards."""
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,14 +47,14 @@ def read_durations(path: Path, source: str) -> Durations:
     files = _files_in(path) if path.is_dir() else [path]
     if not files:
         patterns = f"{', '.join(_PATTERNS[:-1])} or {_PATTERNS[-1]}"
-        reason = _InvalidError(f"there is no {patterns} in it")
+        reason = InvalidFileError(f"there is no {patterns} in it")
         raise _unreadable(path, source, reason)
 
     durations = Durations()
     for file in files:
         try:
-            _read_file(file, durations)
-        except (OSError, _InvalidError) as error:
+            read_file(file, durations)
+        except (OSError, InvalidFileError) as error:
             raise _unreadable(file, source, error) from None
 
     return durations
@@ -71,7 +72,7 @@ def junit_name(nodeid: str) -> str:
     return ".".join([module, *others]) + bracket + parameters
 
 
-class _InvalidError(Exception):
+class InvalidFileError(Exception):
     """A file is invalid; the text is the reason."""
 
 
@@ -92,24 +93,26 @@ def _files_in(directory: Path) -> Sequence[Path]:
     )
 
 
-def _read_file(file: Path, durations: Durations) -> None:
+def read_file(file: Path, durations: Durations) -> None:
+    """Add the durations of a file. Raises OSError or InvalidFileError."""
+    content = file.read_bytes()
+    if content.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
+        _read_junit(content, durations)
+    else:
+        _read_json(content, durations)
+
+
+def _read_json(content: bytes, durations: Durations) -> None:
     try:
-        text = file.read_text(encoding="utf-8")
+        # Editors on Windows write a byte order mark.
+        values: object = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise _InvalidError(f"it is no UTF-8 text: {error}") from None
-
-    read = _read_junit if text.lstrip().startswith("<") else _read_json
-    read(text, durations)
-
-
-def _read_json(text: str, durations: Durations) -> None:
-    try:
-        values: object = json.loads(text)
+        raise InvalidFileError(f"it is no UTF-8 text: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise _InvalidError(f"it is no JSON: {error}") from None
+        raise InvalidFileError(f"it is no JSON: {error}") from None
 
     if not isinstance(values, dict):
-        raise _InvalidError(f"it contains {_shown(values)}, not an object")
+        raise InvalidFileError(f"it contains {_shown(values)}, not an object")
 
     parsed = cast("dict[str, Any]", values)
     # A file of pytest-split has node IDs as keys, which contain a path.
@@ -131,25 +134,26 @@ def _in_device_run(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             if attempt["outcome"] not in _NO_LENGTH
         ]
     except ValueError as error:
-        raise _InvalidError(str(error)) from None
+        raise InvalidFileError(str(error)) from None
     except (LookupError, TypeError) as error:
-        raise _InvalidError(
+        raise InvalidFileError(
             f"it is no device-run.json: {type(error).__name__}: {error}"
         ) from None
 
     yield from lengths
 
 
-def _read_junit(text: str, durations: Durations) -> None:
+def _read_junit(content: bytes, durations: Durations) -> None:
     from xml.etree import ElementTree as ET
 
     try:
-        root = ET.fromstring(text)  # noqa: S314  # a file that the user names
-    except ET.ParseError as error:
-        raise _InvalidError(f"it is no XML: {error}") from None
+        root = ET.fromstring(content)  # noqa: S314  # a file that the user names
+    # The others are raised for the encoding that it declares.
+    except (ET.ParseError, ValueError, LookupError) as error:
+        raise InvalidFileError(f"it is no XML: {error}") from None
 
     if root.tag not in {"testsuites", "testsuite"}:
-        raise _InvalidError(f"its root is <{root.tag}>, not <testsuites>")
+        raise InvalidFileError(f"its root is <{root.tag}>, not <testsuites>")
 
     for case in root.iter("testcase"):
         if "time" in case.attrib and not _has_no_length(case):
@@ -175,7 +179,7 @@ def _seconds(test: str, value: object) -> float:
     if is_number and 0 <= cast("float", value) <= _MAX_SECONDS:
         return float(cast("float", value))
 
-    raise _InvalidError(
+    raise InvalidFileError(
         f"{test} has {_shown(value)}, which is no number of seconds from 0 to {_MAX_SECONDS:.0f}"
     )
 

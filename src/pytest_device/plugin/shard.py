@@ -1,14 +1,14 @@
 """Selects the tests of one shard; all machines split the suite identically."""
 
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.plugin.durations import Durations, InvalidFileError, read_file
 from pytest_device.plugin.state import requirements_of
 from pytest_device.scheduling.sharding import ItemCost, split
 
@@ -18,7 +18,6 @@ SHARD_LINE: Final = pytest.StashKey[str]()
 UNKNOWN_WITH_DEVICE: Final = 10_000
 """Milliseconds if no duration is known at all: only the ratio to UNKNOWN_WITHOUT and to a boot matters then."""
 UNKNOWN_WITHOUT: Final = 1_000
-_MAX_SECONDS: Final = 86_400.0
 _INCOMPATIBLE_OPTIONS: Final = {
     "lf": "--lf, which selects different tests on each machine",
     "stepwise": "--stepwise, which selects different tests on each machine",
@@ -45,10 +44,15 @@ def select(
             *(f"{source}={shard} can't be used with {problem}" for problem in problems)
         )
 
-    known = read_durations(config.rootpath / DURATIONS_FILE)
+    durations = read_durations(config.rootpath / DURATIONS_FILE)
     tests = [
         (item.nodeid, tuple(requirements_of(item).values()) or None) for item in items
     ]
+    known = {
+        nodeid: round(seconds * 1000)
+        for nodeid, _ in tests
+        if (seconds := durations.seconds(nodeid)) is not None
+    }
     parts = split(weighed(tests, known), count)
     text = f"device shard {shard}: {parts.count(number - 1)} of {len(tests)} tests, {_fingerprint(tests, parts)}"
     config.stash[SHARD_LINE] = text
@@ -84,28 +88,19 @@ def _fingerprint(tests: Sequence[tuple[str, object]], parts: Sequence[int]) -> s
     return f"split {digest[:8]}"
 
 
-def read_durations(path: Path) -> Mapping[str, int]:
-    """Return milliseconds by node ID, empty if the file is missing; raises ConfigError if it is invalid."""
+def read_durations(path: Path) -> Durations:
+    """Read a file of durations, empty if it is missing; raises ConfigError if it is invalid."""
+    durations = Durations()
     try:
-        values: object = json.loads(path.read_text(encoding="utf-8"))
+        read_file(path, durations)
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
+        pass
+    except (OSError, InvalidFileError) as error:
         raise ConfigError(
             f"cannot read the durations for balancing shards in {path.name}: {error}"
         ) from None
 
-    if not isinstance(values, dict):
-        raise ConfigError(
-            f"cannot read the durations for balancing shards in {path.name}: not seconds by node ID"
-        )
-
-    durations = cast("dict[str, object]", values)
-    return {
-        nodeid: round(seconds * 1000)
-        for nodeid, seconds in durations.items()
-        if isinstance(seconds, int | float) and 0 <= seconds < _MAX_SECONDS
-    }
+    return durations
 
 
 def weighed(
