@@ -537,20 +537,27 @@ from pytest_device import device_step
 
 @pytest.mark.device(platform="android")
 def test_it(device_session):
-    with pytest.raises(LookupError), device_step("Look for \\ud83d"):
-        raise LookupError("not found: \\ud83d")
+    with pytest.raises(LookupError), device_step("Look for \\ud83d\\u202e"):
+        raise LookupError("not found: \\ud83d\\u202e")
+    pytest.fail("so that its texts are kept")
 """
 
 
 @pytest.mark.usefixtures("service")
-def test_a_step_may_have_half_a_character(pytester: pytest.Pytester) -> None:
+def test_a_step_may_have_half_a_character_and_change_the_reading_order(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(HALF)
 
-    pytester.runpytest("-n1").assert_outcomes(passed=1)
+    pytester.runpytest("-n1").assert_outcomes(failed=1)
 
     (blob,) = blobs(pytester.path / "device-report")
-    error = steps(blob)[r"Look for \ud83d"]["error"]
-    assert error == r"LookupError: not found: \ud83d"
+    error = steps(blob)[r"Look for \ud83d\u202e"]["error"]
+    assert error == r"LookupError: not found: \ud83d\u202e"
+
+    (text,) = pytester.path.glob("device-artifacts/*/failure.md")
+    assert "s Look for" in text.read_text()
+    assert "\u202e" not in text.read_text()
 
 
 @pytest.mark.usefixtures("service")

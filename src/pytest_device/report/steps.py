@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from pytest_device.escape import escaped
 from pytest_device.report.attempts import Location, Step
 from pytest_device.trace.values import Action
 
@@ -111,22 +112,18 @@ def _step(
         frame = action.stack[0]
         location = Location(frame.file, frame.line)
 
+    # Escaped, since readers of the page can be misled, and pytest-xdist ends the whole run for a lone surrogate.
     return Step(
-        _encodable(action.full_title)[:MAX_TITLE],
+        escaped(action.full_title)[:MAX_TITLE],
         _category(action),
         start,
         max(0.0, seconds),
-        _encodable(error)[:MAX_ERROR],
+        escaped(error)[:MAX_ERROR],
         location,
         tuple(
             _step(part, parts, time_of_day, start) for part in parts.get(action.key, ())
         ),
     )
-
-
-def _encodable(text: str) -> str:
-    """Return a text with lone surrogates escaped: pytest-xdist ends the whole run for a report that has one."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def _category(action: Action) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from pytest_device.escape import escaped
 from pytest_device.trace.locators import Locators, tap_point
 from pytest_device.trace.nearest import Match, nearest, sentence
 from pytest_device.trace.playwright import ARCHIVE
@@ -244,7 +245,8 @@ def to_markdown(report: FailureReport) -> str:
     ]
     parts += [f"## {title}\n\n{text}" for title, text in sections if text]
 
-    return "\n\n".join(parts) + "\n"
+    # Texts of the app, too: a terminal would obey them, and they could change the order in which others are read.
+    return escaped("\n\n".join(parts)) + "\n"
 
 
 def _step(action: Action, now: float) -> Step:

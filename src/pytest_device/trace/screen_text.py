@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from pytest_device.escape import escaped
 from pytest_device.trace.locators import Locators, tap_point
 from pytest_device.trace.screen import Element, Screen
 
@@ -33,7 +34,7 @@ def screen_text(screen: Screen, *, max_lines: int = MAX_LINES) -> str:
     if screen.is_truncated:
         lines.append("… the controller returned only a part of the screen")
 
-    return "\n".join(lines)
+    return escaped("\n".join(lines))
 
 
 def _is_telling(element: Element) -> bool:
