@@ -492,6 +492,14 @@ def test_the_page_has_the_requested_language_and_region(
     [
         ({"app": "/nowhere/app.zip"}, "/nowhere/app.zip"),
         ({"timeZone": "Mars/Base"}, "timeZone must be .*, not Mars/Base"),
+        (
+            {"pageLoadStrategy": "fast"},
+            r"'pageLoadStrategy' must be contained by .*\"eager\"",
+        ),
+        (
+            {"unhandledPromptBehavior": "accept and tell"},
+            r"'unhandledPromptBehavior' must be contained by .*\"ignore\"",
+        ),
         ({"otherApps": "[one"}, r"otherApps must be JSON, not \[one"),
         (
             {"appPackage": "org.example.other"},

@@ -1,10 +1,19 @@
-// The capabilities that are refused: they name files, programs or ports of the service's machine.
+// The capabilities that are refused: words that WebDriver does not have, and what would reach the service's machine.
 
 import { errors } from 'appium/driver.js';
 
 const FILES = 'it would write files of the machine that runs the service';
 const PROGRAMS = 'it would run a program of the machine that runs the service';
 const PORTS = 'it would open a port of the machine that runs the service';
+
+/** What the base class checks. chromedriver, which starts later, would refuse other words only then. */
+export const CONSTRAINTS = {
+  browserName: { isString: true },
+  pageLoadStrategy: { inclusion: ['none', 'eager', 'normal'] },
+  unhandledPromptBehavior: {
+    inclusion: ['dismiss', 'accept', 'dismiss and notify', 'accept and notify', 'ignore'],
+  },
+};
 
 /** Effects of the refused capabilities, by name without the vendor prefix. */
 const REFUSED = {

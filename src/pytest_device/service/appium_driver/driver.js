@@ -105,7 +105,7 @@ export class LocalDriver extends BaseDriver {
     Object.assign(this, density.translated(this));
 
     this.locatorStrategies = STRATEGIES;
-    this.desiredCapConstraints = { browserName: { isString: true } };
+    this.desiredCapConstraints = capabilities.CONSTRAINTS;
     this.proxyReqRes = async (...request) => await (await this.chromedriver()).proxy.proxyReqRes(...request);
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL, async () => await this.browser?.sync());
     /** The connection to the browser. */
