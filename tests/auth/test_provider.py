@@ -2,7 +2,11 @@
 
 import base64
 import hashlib
+import math
 import re
+from collections.abc import Callable
+from datetime import date
+from typing import Any
 from urllib.parse import quote_plus
 
 import httpx
@@ -427,6 +431,69 @@ def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> Non
         IdentityProvider(users=[User("ada"), User("ada")], clients=[])
     with pytest.raises(AuthConfigError, match=r"unknown user 'eve' \(available: ada\)"):
         IdentityProvider(users=[User("ada")], clients=[], automatic_user="eve")
+
+
+# Without their types: these are mistakes of suites that no type checker reads.
+_client: Any = Client
+_user: Any = User
+_lifetimes: Any = Lifetimes
+_provider: Any = IdentityProvider
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: _client("app", ["myapp://r#top"]), "redirect URI 'myapp://r#top' of the client 'app' must be an absolute"),
+        (lambda: _client("app", ["callback"]), "must be an absolute URI without a fragment and blanks, for example"),
+        (lambda: _client("app", [], post_logout_redirect_uris=["my app:/bye"]), "'my app:/bye' of the client 'app' must"),
+        (lambda: _client("app", None), "redirect_uris must be a list of strings, not None"),
+        (lambda: _client("app", [7]), "7 in redirect_uris must be a string, not int"),
+        (lambda: _client(7, []), "the client_id of a Client must be a string, not int"),
+        (lambda: _client("app", [], secret=1234), "secret of the client 'app' must be a string, not int"),
+        (lambda: _user("ada", password=1234), "the password of the user 'ada' must be a string, not int"),
+        (lambda: _user("\ud800"), "the name of a User contains a lone surrogate"),
+        (lambda: _user("ada", ["name"]), "the claims of the user 'ada' must be a mapping, not list"),
+        (lambda: _user("ada", {"sub": "7"}), "the claim sub of the user 'ada' is '7': .* name the user '7'"),
+        (lambda: _user("ada", {"at": date(2026, 1, 1)}), "can't be sent as JSON: Object of type date"),
+        (lambda: _user("ada", {"level": math.nan}), "can't be sent as JSON"),
+        (lambda: _lifetimes(access_token=math.inf), "Lifetimes.access_token=inf must be a number of seconds"),
+        (lambda: _lifetimes(code="60"), "Lifetimes.code='60' must be a number of seconds"),
+        (lambda: _lifetimes(id_token=-1), "Lifetimes.id_token=-1 must be a number of seconds, 0 or more"),
+        (lambda: _provider(clients=_client("app", [])), "clients must be a list of Client objects"),
+        (lambda: _provider(users=["ada"], clients=[]), "users must be a list of User objects"),
+    ],
+)  # fmt: skip
+def test_a_value_that_no_provider_can_have_is_refused_when_it_is_set(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(AuthConfigError, match=message) as caught:
+        make()
+
+    assert "1234" not in str(caught.value)
+
+
+def test_a_client_without_a_redirect_uri_cannot_sign_in() -> None:
+    with (
+        IdentityProvider(clients=[Client("backend", [])]) as provider,
+        pytest.raises(AuthConfigError, match="'backend' has no redirect URI"),
+    ):
+        provider.sign_in("user")
+
+
+def test_token_requests_are_forms(
+    provider: IdentityProvider, http: httpx.Client
+) -> None:
+    params = {"client_id": "app", "token": "unknown"}
+    url = f"{provider.issuer}/revoke"
+
+    replies = [http.post(url, params=params), http.post(url, json=params)]
+
+    assert [reply.status_code for reply in replies] == [400, 400]
+    assert [reply.json()["error_description"] for reply in replies] == [
+        "the parameters must be in the form, not in the URL",
+        "the body must be a form (application/x-www-form-urlencoded)",
+    ]
+    assert http.post(url, data=params).status_code == 200
 
 
 SECRET = "s p~é/+%"

@@ -94,6 +94,7 @@ class Endpoints:
 
     def token(self, exchange: Exchange) -> Response:
         """Issue tokens for a code or a refresh token (RFC 6749 sections 4.1.3 and 6)."""
+        form = _form(exchange)
         client = self._client(exchange)
         failure = self.journal.take_failure("token", *_TOKEN_FAILURES)
         failure_kind = failure.kind if failure else None
@@ -101,13 +102,13 @@ class Endpoints:
             raise OAuthError("invalid_grant", "the test denied the request")
 
         grants = self.settings.grants
-        grant_type = exchange.params.get("grant_type")
+        grant_type = form.get("grant_type")
         if grant_type is None:
             raise OAuthError("invalid_request", "grant_type is missing")
         if grant_type == AUTHORIZATION_CODE:
-            grant = grants.redeem(client, exchange.params)
+            grant = grants.redeem(client, form)
         elif grant_type == REFRESH_TOKEN:
-            grant = grants.rotate(client, exchange.params)
+            grant = grants.rotate(client, form)
         else:
             raise OAuthError(
                 "unsupported_grant_type",
@@ -120,9 +121,10 @@ class Endpoints:
 
     def revoke(self, exchange: Exchange) -> Response:
         """Revoke a token (RFC 7009)."""
+        form = _form(exchange)
         client = self._client(exchange)
         # The type hint is not needed: the provider finds a token of either type.
-        token = exchange.params.get("token")
+        token = form.get("token")
         if not token:
             raise OAuthError("invalid_request", "token is missing")
 
@@ -236,9 +238,9 @@ class Endpoints:
 
     def _client(self, exchange: Exchange) -> Client:
         """Authenticate the client with one of the two methods of RFC 6749 section 2.3.1."""
-        secret = exchange.params.get("client_secret")
+        secret = exchange.form.get("client_secret")
         if not exchange.authorization:
-            credentials = [(exchange.params.get("client_id", ""), secret or "")]
+            credentials = [(exchange.form.get("client_id", ""), secret or "")]
         elif secret is None:
             credentials = _basic(exchange.authorization)
         else:
@@ -257,6 +259,16 @@ class Endpoints:
                 return client
 
         raise OAuthError("invalid_client", problem, 401)
+
+
+def _form(exchange: Exchange) -> Mapping[str, str]:
+    """Return the parameters of a form: in a URL, secrets would be in logs (RFC 6749 sections 2.3.1 and 3.2)."""
+    if exchange.params.keys() != exchange.form.keys():
+        raise OAuthError(
+            "invalid_request", "the parameters must be in the form, not in the URL"
+        )
+
+    return exchange.form
 
 
 def _unknown_logout_uri(target: str, client: Client | None) -> Response:

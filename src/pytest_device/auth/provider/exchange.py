@@ -26,6 +26,7 @@ from pytest_device.serving import Failure, Journal
 __tracebackhide__ = hides_frames
 
 MAX_BODY_BYTES: Final = 64 * 1024
+_FORM: Final = "application/x-www-form-urlencoded"
 _MISDIRECTED: Final = 421
 """Status of a request for another host (RFC 9110 section 15.5.20)."""
 _TRICKLE_SECONDS: Final = 0.02
@@ -134,6 +135,10 @@ async def _read(request: Request) -> Exchange:
         raise OAuthError(
             "invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413
         ) from None
+
+    media_type, _, _ = request.headers.get("content-type", "").partition(";")
+    if body and media_type.strip().lower() != _FORM:
+        raise OAuthError("invalid_request", f"the body must be a form ({_FORM})")
 
     try:
         form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)

@@ -75,6 +75,8 @@ class IdentityProvider(Service[Journal]):
         public_url: str | None = None,
         port: int = 0,
     ) -> None:
+        users = _all_of(User, "users", users)
+        clients = _all_of(Client, "clients", clients)
         named_users = _by_name("user", [(user.name, user) for user in users])
         named_clients = _by_name(
             "client", [(client.client_id, client) for client in clients]
@@ -257,6 +259,16 @@ class IdentityProvider(Service[Journal]):
             client_id = next(iter(clients), "")
 
         return _member("client", client_id, clients)
+
+
+def _all_of(kind: type[_T], name: str, values: object) -> Sequence[_T]:
+    """Return values as a list. Raises AuthConfigError for anything but an iterable of one class."""
+    listed = list(values) if isinstance(values, Iterable) else [values]
+    of_kind = [value for value in listed if isinstance(value, kind)]
+    if not isinstance(values, Iterable) or len(of_kind) < len(listed):
+        raise AuthConfigError(f"{name} must be a list of {kind.__name__} objects")
+
+    return of_kind
 
 
 def _by_name(kind: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:

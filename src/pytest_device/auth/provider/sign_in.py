@@ -11,6 +11,7 @@ from pytest_device.auth.provider.state import OAuthError, Settings
 from pytest_device.auth.request import AuthRequest
 from pytest_device.auth.token import MARGIN_SECONDS, TokenResponse, exchange_code
 from pytest_device.errors import (
+    AuthConfigError,
     AuthError,
     TokenError,
     TransportError,
@@ -90,6 +91,11 @@ class SignIn:
     def _signed_in(
         self, user: User, client: Client, scopes: Sequence[str]
     ) -> TokenResponse:
+        if not client.redirect_uris:
+            raise AuthConfigError(
+                f"the client {client.client_id!r} has no redirect URI to sign in with"
+            )
+
         redirect_uri = client.redirect_uris[0]
         request = AuthRequest(
             {
