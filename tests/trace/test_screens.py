@@ -173,6 +173,30 @@ def test_a_locator_that_finds_several_elements_is_no_locator_of_one() -> None:
     ]
 
 
+def test_a_part_of_an_svg_is_found_by_its_local_name() -> None:
+    screen = from_page_source(
+        "<html><body><a>Home</a><svg><a>Zoom</a><text>1</text><text>1</text><clipPath/><foreignObject>"
+        "<p>Chart</p></foreignObject></svg><a>Help</a><a></a></body></html>"
+    )
+    locators = Locators(screen)
+    made = [locators.of(one)[0].value for one in screen.elements]
+
+    assert made == [
+        "(//html)[1]",
+        "(//body)[1]",
+        '//a[normalize-space()="Home"]',
+        '(//*[local-name()="svg"])[1]',
+        '//*[local-name()="a"][normalize-space()="Zoom"]',
+        '(//*[local-name()="text"])[1]',
+        '(//*[local-name()="text"])[2]',
+        '(//*[local-name()="clipPath"])[1]',
+        '(//*[local-name()="foreignObject"])[1]',
+        '//p[normalize-space()="Chart"]',
+        '//a[normalize-space()="Help"]',
+        "(//a)[3]",
+    ]
+
+
 def test_a_text_with_both_quotes_is_spelled_as_xpath_needs_it() -> None:
     source = (
         '<hierarchy><android.widget.Button text="say &quot;it\'s&quot;"/></hierarchy>'

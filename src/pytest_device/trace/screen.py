@@ -39,7 +39,7 @@ class Element:
 
     ``type`` is the class (``android.widget.Button``, ``XCUIElementTypeButton``), the tag or the role.
     ``accessibility_id`` is what Appium's strategy of this name compares: ``content-desc`` on Android, ``name`` on iOS.
-    ``test_id`` is the ``data-testid`` of a web page.
+    ``test_id`` is the ``data-testid`` of a web page. ``is_foreign``: it is a part of SVG or MathML, not of HTML.
     """
 
     type: str
@@ -56,6 +56,7 @@ class Element:
     is_focused: bool = False
     is_selected: bool = False
     is_password: bool = False
+    is_foreign: bool = False
 
     def texts(self) -> Iterator[str]:
         """Yield what identifies it to a reader, each text once."""

@@ -346,6 +346,9 @@ class _HtmlReader(HTMLParser):
         | {"source", "track", "wbr"}
     )
     _INVISIBLE: Final = frozenset({"script", "style", "head", "template"})
+    _FOREIGN: Final = frozenset({"svg", "math"})
+    _HTML_WITHIN: Final = frozenset({"foreignobject", "annotation-xml"})
+    """Elements of SVG and MathML whose content is HTML again."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -368,12 +371,24 @@ class _HtmlReader(HTMLParser):
         index = None
         if not is_invisible and has_room:
             index = len(self.elements)
-            self.elements.append(_html_element(tag, values, len(self._open)))
+            self.elements.append(self._element(tag, values))
             self.contents.append([])
 
         if tag not in self._VOID:
             self._open.append((tag, index))
             self._open_counts[tag] += 1
+
+    def _element(self, tag: str, values: Mapping[str, str]) -> Element:
+        element = _html_element(tag, values, len(self._open))
+        # Each of them is within one of the other kind, any number of times.
+        foreign = sum(self._open_counts[name] for name in self._FOREIGN)
+        html = sum(self._open_counts[name] for name in self._HTML_WITHIN)
+        if tag not in self._FOREIGN and foreign <= html:
+            return element
+
+        # Unlike those of HTML, their names may have upper-case letters.
+        name = (self.get_starttag_text() or "")[1 : len(tag) + 1]
+        return replace(element, type=name or tag, is_foreign=True)
 
     def handle_endtag(self, tag: str) -> None:
         # An end without a beginning ends nothing; else, so do the elements within that have no end.
