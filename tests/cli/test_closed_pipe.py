@@ -1,4 +1,4 @@
-"""Commands whose output is read by a program that ends early, such as ``head``."""
+"""Commands whose output is closed or cannot be written, or is read by a program that ends early, such as ``head``."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import CODE
+from tests.cli.running import CODE, run
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no EPIPE on Windows")
@@ -65,3 +65,36 @@ def test_a_command_ends_quietly_when_nobody_reads_its_errors(tmp_path: Path) -> 
 
     assert result.stdout == ""
     assert result.returncode == 141
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no sh on Windows")
+@pytest.mark.parametrize(
+    ("redirection", "arguments", "status"),
+    [
+        (">&-", "--version", 0),
+        (">&-", "sessions --json", 0),
+        ("2>&-", "trace list missing", 2),
+        ("<&- >&- 2>&-", "sessions", 0),
+    ],
+)
+def test_a_command_works_without_output(
+    tmp_path: Path, redirection: str, arguments: str, status: int
+) -> None:
+    shell = ["sh", "-c", f'"$@" {arguments} {redirection}', "sh"]
+
+    result = run(before=shell, cwd=tmp_path, DEVICE_STATE_DIR=str(tmp_path))
+
+    assert (result.returncode, result.stdout, result.stderr) == (status, "", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("flag", ["", "-u"], ids=["flush", "write"])
+def test_a_full_disk_is_one_line(tmp_path: Path, flag: str) -> None:
+    shell = ["sh", "-c", '"$@" --version >/dev/full', "sh"]
+
+    result = run(before=shell, cwd=tmp_path, PYTHONUNBUFFERED=flag)
+
+    assert result.returncode == 1
+    assert result.stderr == (
+        "pytest-device: cannot write the output: No space left on device\n"
+    )

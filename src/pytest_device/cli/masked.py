@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
 from pytest_device.escape import escaped
@@ -19,17 +20,27 @@ def masked(*secrets: str) -> Generator[None]:
     """Mask these secrets, and texts that look like secrets, in all output of this process; escape the rest.
 
     Raises:
-        SystemExit: With `CLOSED_PIPE`, if the reader of the output is gone, such as ``head``.
+        SystemExit: With `CLOSED_PIPE`, if the reader of the output is gone, such as ``head``; with a message, if the
+            output cannot be written, for example to a full disk.
     """
     redactor = Redactor(secrets)
-    out = _Masked(sys.stdout, redactor)
-    err = _Masked(sys.stderr, redactor)
+    out = _Masked(_open_stream(sys.stdout), redactor)
+    err = _Masked(_open_stream(sys.stderr), redactor)
     with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
         try:
             yield
         finally:
             # The interpreter flushes at its exit, too, but reports a closed pipe.
             out.flush()
+
+
+def _open_stream(stream: TextIO | None) -> TextIO:
+    """Return a stream, or one that discards everything in place of a closed one (``>&-``), which is None in Python."""
+    if stream is not None:
+        return stream
+
+    # Until the end of the process: otherwise the next file that is opened would get the descriptor of the output.
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def print_annotations(lines: Iterable[str]) -> None:
@@ -91,12 +102,17 @@ def _ends_quietly(stream: TextIO) -> Generator[None]:
     """
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
         # What is still in the buffer must not fail again when the interpreter flushes it.
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
         os.close(null)
-        raise SystemExit(CLOSED_PIPE) from None
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(CLOSED_PIPE) from None
+
+        raise SystemExit(
+            f"pytest-device: cannot write the output: {error.strerror}"
+        ) from None
 
 
 def _encodable(text: str, stream: TextIO) -> str:
