@@ -115,11 +115,11 @@ class Lifetimes:
     id_token: float = 3600
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            seconds = getattr(self, one.name)
+        for setting in fields(self):
+            seconds = getattr(self, setting.name)
             if not _is_finite(seconds) or seconds < 0:
                 raise AuthConfigError(
-                    f"Lifetimes.{one.name}={seconds!r} must be a number of seconds, 0 or more"
+                    f"Lifetimes.{setting.name}={seconds!r} must be a number of seconds, 0 or more"
                 )
 
 
