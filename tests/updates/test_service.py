@@ -97,10 +97,11 @@ def test_an_app_gets_the_update_with_its_assets(
 def test_an_app_that_has_the_newest_update_gets_nothing(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:
-    assert (
-        manifest_id(ask(service, http, current_update_id=published.id))
-        == "noUpdateAvailable"
-    )
+    for update_id in (published.id, published.id.upper()):
+        assert (
+            manifest_id(ask(service, http, current_update_id=update_id))
+            == "noUpdateAvailable"
+        )
     assert ask(service, http, runtime_version="2.0").status_code == 200
     for other in (
         {"runtime_version": "2.0"},
@@ -150,7 +151,7 @@ def test_a_rollback_reaches_apps_that_do_not_run_the_embedded_update(
     assert part
     assert (part.name, part.content["type"]) == ("directive", "rollBackToEmbedded")
     assert (
-        manifest_id(ask(service, http, current_update_id="e", embedded_update_id="e"))
+        manifest_id(ask(service, http, current_update_id="E", embedded_update_id="e"))
         == "noUpdateAvailable"
     )
 
@@ -381,6 +382,14 @@ def test_an_invalid_update_cannot_be_published(
         (
             lambda: service.roll_back_to_embedded(".1"),
             "runtime_version '.1' is invalid",
+        ),
+        (
+            lambda: service.publish(export(tmp_path), "1", channel=None),  # type: ignore[arg-type]
+            "channel None is invalid: use a string of printable ASCII",
+        ),
+        (
+            lambda: service.roll_back_to_embedded("1", channel="größe"),
+            "channel 'größe' is invalid",
         ),
         (lambda: service.roll_out("x", 1), "update 'x' is not published"),
         (

@@ -42,11 +42,13 @@ class Release:
 
     def runs_on(self, request: UpdateRequest) -> bool:
         """Return whether the requesting app runs what the release would give it."""
-        current = request.current_update_id
-        if current is None:
+        if request.current_update_id is None:
             return False
+
+        # Platforms write UUIDs in different cases.
+        current = request.current_update_id.lower()
         if self.update is None:
-            return current == request.embedded_update_id
+            return current == (request.embedded_update_id or "").lower()
 
         return current == self.update.id
 
@@ -71,6 +73,7 @@ class Releases:
         Publishes for all platforms or, if it raises, for none.
         """
         _check_version(runtime_version)
+        _check_channel(channel)
         _check_share(share)
         exports = read_export(directory)
         # Before anything is published: a file of the last platform may be missing.
@@ -90,6 +93,7 @@ class Releases:
     def roll_back(self, channel: str, runtime_version: str, now: datetime) -> datetime:
         """Publish a rollback to the embedded update, and return its time."""
         _check_version(runtime_version)
+        _check_channel(channel)
         at = self._later(now)
         self._add(Release(channel, runtime_version, at))
 
@@ -144,6 +148,14 @@ def _check_version(runtime_version: object) -> None:
     ):
         raise ConfigError(
             f"runtime_version {runtime_version!r} is invalid: use a string, for example '1.0.0'"
+        )
+
+
+def _check_channel(channel: object) -> None:
+    """Raise ConfigError for a channel that no app can send in a header: its update would reach no device."""
+    if not (isinstance(channel, str) and channel.isascii() and channel.isprintable()):
+        raise ConfigError(
+            f"channel {channel!r} is invalid: use a string of printable ASCII, or '' for apps without a channel"
         )
 
 
