@@ -103,10 +103,11 @@ def test_an_unsuspicious_blob_is_copied_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("recorded", "expected"),
     [
-        (lambda tmp_path: tmp_path / "home/suite", "home/suite"),
-        (lambda tmp_path: tmp_path / "home/suite/tests", None),
+        (lambda tmp_path: tmp_path / "home/work/suite", "home/work/suite"),
+        (lambda tmp_path: tmp_path / "home/work/suite/tests", None),
+        (lambda tmp_path: tmp_path / "home/work", None),  # has other repositories
         (lambda tmp_path: tmp_path / "home", None),
-        (lambda tmp_path: tmp_path / "home/suite/../../home/suite", "home/suite"),
+        (lambda tmp_path: tmp_path / "home/work/../work/suite", "home/work/suite"),
         (lambda _tmp_path: Path(os.sep), None),
         (lambda tmp_path: tmp_path / "elsewhere", None),
         (lambda _tmp_path: Path("relative"), None),
@@ -116,8 +117,12 @@ def test_an_unsuspicious_blob_is_copied_as_it_is(tmp_path: Path) -> None:
 def test_the_root_is_that_of_the_report_and_no_directory_with_everything(
     tmp_path: Path, recorded: Callable[[Path], object], expected: str | None
 ) -> None:
-    reports = tmp_path / "home/suite/device-report"
-    for directory in (reports, tmp_path / "elsewhere"):
+    reports = tmp_path / "home/work/suite/device-report"
+    for directory in (
+        reports,
+        tmp_path / "home/work/suite/.git",
+        tmp_path / "elsewhere",
+    ):
         directory.mkdir(parents=True)
     root = recorded(tmp_path)
     named = str(root) if isinstance(root, Path) else root

@@ -23,8 +23,9 @@ _SUSPICIOUS: Final = (b"..", b'"stack"', b'"pathSeparator"', b"\\u00")
 def root_of(blobs: Sequence[Path], *, home: Path, current: Path) -> Path:
     """Return the root directory of the tests that blobs name, where it is on this machine; else the current one.
 
-    Playwright quotes lines of files below it. So it must have the report or the current directory below it, and not the
-    home directory.
+    Playwright quotes lines of files below it. So it must be in the same repository as the report or the current
+    directory, with that below it: a report may be from anywhere, and name any directory above itself. It never has the
+    home directory below it.
     """
     for blob in blobs:
         root = _recorded_root(blob)
@@ -32,11 +33,22 @@ def root_of(blobs: Sequence[Path], *, home: Path, current: Path) -> Path:
         if root is None or not root.is_dir() or home.is_relative_to(root):
             continue
 
-        here = (current, blob.resolve().parent)
-        if any(directory.is_relative_to(root) for directory in here):
+        here = (current.resolve(), blob.resolve().parent)
+        if any(root in _up_to_repository(directory) for directory in here):
             return root
 
     return current
+
+
+def _up_to_repository(directory: Path) -> Sequence[Path]:
+    """Return a directory and those above it up to the root of its Git repository; empty outside of repositories."""
+    directories = [directory, *directory.parents]
+    for index, path in enumerate(directories):
+        # A file in worktrees and submodules.
+        if (path / ".git").exists():
+            return directories[: index + 1]
+
+    return []
 
 
 def _recorded_root(blob: Path) -> Path | None:
