@@ -347,3 +347,23 @@ def test_an_invalid_session_id_is_refused_before_anything_is_sent(
     pytester.runpytest(*options).stderr.fnmatch_lines([problem])
 
     assert service.requests() == []
+
+
+def test_an_attached_session_uses_no_budget(
+    pytester: pytest.Pytester, service: FaultyService, session_id: str
+) -> None:
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.mark.device(platform="android", attach="{session_id}")
+        def test_attaches(device_session): pass
+
+        @pytest.mark.device(platform="android")
+        def test_creates(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest("--device-budget-minutes=0.0001")
+
+    result.assert_outcomes(passed=2)
