@@ -414,6 +414,28 @@ def test_a_prefetched_session_replaces_a_spent_one(
     assert network.statuses() == ["stopped", "in-progress"]
 
 
+def test_a_session_that_gets_ready_while_a_spent_one_is_stopped_is_used(
+    harness: PoolHarness, network: FakeNetwork
+) -> None:
+    harness.use(ANDROID)
+    network.clock.sleep(19 * 60)
+    harness.prefetch(ANDROID)
+    assert answered(network, "create", 2)
+
+    def is_slow(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
+        assert boot_on(harness, nothing_boots)
+        return carry_out()
+
+    network.faults["stop"] = [is_slow]
+
+    harness.acquire(ANDROID)
+
+    assert network.requests.count("create") == 2
+    assert network.statuses() == ["stopped", "in-progress"]
+
+
 def test_a_session_that_is_being_stopped_is_not_used(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:

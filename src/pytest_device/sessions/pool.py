@@ -440,6 +440,10 @@ class Roster:
         """
         self.reconcile()
         session = self._reusable(requirement) or self._prefetched(requirement)
+        if session is None:
+            # The background thread may have made one ready meanwhile: another's stop takes seconds.
+            session = self._reusable(requirement)
+
         if session:
             session.assignment.reserve()
         return session
