@@ -350,7 +350,7 @@ def test_an_invalid_session_id_is_refused_before_anything_is_sent(
 
 
 def test_an_attached_session_uses_no_budget(
-    pytester: pytest.Pytester, service: FaultyService, session_id: str
+    pytester: pytest.Pytester, session_id: str
 ) -> None:
     pytester.makepyfile(
         f"""
