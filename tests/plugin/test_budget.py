@@ -94,6 +94,7 @@ def test_a_run_that_has_used_its_budget_creates_no_more_sessions(
     result.stdout.fnmatch_lines(
         ["budget: *the budget of 0.02 device minutes is used up *affected*"]
     )
+    result.stdout.re_match_lines([r"budget: 0\.0[1-9]\d* of 0\.02 minutes used"])
     report = report_of(pytester)
     (cause,) = report["causes"]
     assert cause["verdict"] == "budget"

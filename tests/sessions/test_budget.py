@@ -10,12 +10,31 @@ from pytest_device.events import (
     Stopped,
     TakenOver,
 )
+from pytest_device.sessions.breaker import CREATE, AttemptId, RunBreaker
 from pytest_device.sessions.budget import Budget
 from tests.fakes.clock import FakeClock
 
 pytestmark = pytest.mark.every_python
 
 SESSION = SessionRef("android appium", "a")
+
+
+def test_a_session_counts_once_whichever_process_creates_it() -> None:
+    clock = FakeClock(0.0)
+    budget = Budget(8, clock)
+    breaker = RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+
+    budget.add(Created(SESSION))
+    breaker.ready(CREATE, AttemptId("", 1))
+    clock.now += 60
+    assert budget.used_minutes == 1
+
+    # The event of a worker's session comes later.
+    breaker.ready(CREATE, AttemptId("gw0", 1))
+    clock.now += 60
+    assert budget.used_minutes == 3
+    budget.add(Created(SessionRef("android appium", "b")))
+    assert budget.used_minutes == 3
 
 
 def test_a_session_that_workers_pass_on_counts_for_each_of_them() -> None:

@@ -144,7 +144,9 @@ class RunReport:
         budget = self._settings.budget_minutes
         if budget is not None:
             color = "red" if minutes.paid >= budget else ""
-            yield Line(f"budget: {minutes.paid:.1f} of {budget:g} minutes used", color)
+            # A budget of seconds would always seem to be unused.
+            paid = f"{minutes.paid:.1f}" if budget >= 1 else f"{minutes.paid:.2g}"
+            yield Line(f"budget: {paid} of {budget:g} minutes used", color)
 
         yield from self._cost_line()
 

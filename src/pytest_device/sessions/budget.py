@@ -40,8 +40,8 @@ class _Use:
 class Budget:
     """Counts a run's device minutes, from each create call until the session ended; ``clock`` is monotonic, in seconds.
 
-    Events of pytest-xdist workers arrive with the reports of their tests. ``begin`` is called earlier, when a create
-    call succeeds, so that a session counts from then on.
+    Events of pytest-xdist workers arrive with the reports of their tests. ``begin`` is called earlier, when a worker's
+    create call succeeds, so that its session counts from then on.
     """
 
     def __init__(self, minutes: float, clock: Callable[[], float]) -> None:
@@ -54,7 +54,7 @@ class Budget:
         self._lock = threading.Lock()  # workers ask from several threads
 
     def begin(self) -> None:
-        """Count a session from now on."""
+        """Count a session of a worker from now on."""
         with self._lock:
             self._unnamed.append(self._clock())
 

@@ -382,6 +382,7 @@ class DeviceSession:
             case State.REQUESTED | State.QUEUED:
                 if state := self._attempt.begin():
                     self._move(state)
+                    # Nothing is created for a session to attach to.
                     if state is State.STARTING and not self.requirement.attach:
                         self._create_permit.ready()
             case State.STARTING:
