@@ -624,6 +624,7 @@ def test_a_pushed_message_is_shown_with_its_remote_message(
         ({"title": "é" * 2048}, r"too large: \d+ bytes"),
         ({"title": 7}, "title must be a string, not int"),
         ({"title": "a", "channelId": 7}, "channel_id must be a string"),
+        ({"title": "a", "sound": 1}, "sound must be a string, not int"),
         ({"_contentAvailable": "false"}, "content_available must be True or False"),
         ({"data": [1]}, "data must be an object"),
         ({"data": {"a": object()}}, "must be JSON"),
@@ -667,6 +668,19 @@ def test_only_the_app_sets_the_badge(center: NotificationCenter) -> None:
 def test_an_invalid_request_is_refused(center: NotificationCenter, given: Any) -> None:
     with pytest.raises(ConfigError):
         center.schedule(given)
+
+
+def test_a_value_of_the_wrong_type_is_refused(center: NotificationCenter) -> None:
+    untyped: Any = center
+
+    with pytest.raises(ConfigError, match="did you mean 'background'"):
+        untyped.app_state = "backgruond"
+    with pytest.raises(ConfigError, match="must be a NotificationChannelInput, not d"):
+        untyped.channels.set_channel("news", {"name": "News"})
+    with pytest.raises(ConfigError, match="an action must be a NotificationAction, no"):
+        untyped.set_category("reply", [{"identifier": "reply"}])
+
+    assert center.app_state == "background"
 
 
 @pytest.mark.parametrize("seconds", [0, float("nan"), "3"])

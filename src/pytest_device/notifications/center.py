@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
@@ -24,6 +24,7 @@ from pytest_device.notifications.content import (
     PushMessage,
     RemoteMessage,
     UnknownTrigger,
+    instance_of,
 )
 from pytest_device.notifications.dates import MAX_FIRES, after_fire, next_trigger_date
 from pytest_device.notifications.errors import NotificationError
@@ -123,7 +124,7 @@ class NotificationCenter:
         self.platform: Final = platform
         self.channels: Final = Channels(platform)
         self.permissions: Final = Permissions(platform, android_version)
-        self.app_state: AppState = "foreground"
+        self._app_state: AppState = "foreground"
         self.badge = 0
         """Number on the app icon."""
         self.history: list[Presented | Dropped] = []
@@ -142,6 +143,19 @@ class NotificationCenter:
         self._received: list[Subscription[Notification]] = []
         self._responded: list[Subscription[NotificationResponse]] = []
         self._tokens: list[Subscription[DevicePushToken]] = []
+
+    @property
+    def app_state(self) -> AppState:
+        """Where the app is: in the foreground, in the background or closed; tests set it."""
+        return self._app_state
+
+    @app_state.setter
+    def app_state(self, state: AppState) -> None:
+        states = get_args(AppState)
+        if state not in states:
+            raise ConfigError(unknown("app_state", state, states))
+
+        self._app_state = state
 
     def set_handler(self, handler: NotificationHandler | None) -> None:
         """Set the handler for notifications in the foreground; without a handler, they are dropped."""
@@ -324,8 +338,11 @@ class NotificationCenter:
         actions: Sequence[NotificationAction],
         options: Mapping[str, Any] | None = None,
     ) -> NotificationCategory:
-        """Register or replace a category."""
-        category = NotificationCategory(identifier, tuple(actions), options)
+        """Register or replace a category. Raises ConfigError for an action of another type."""
+        checked = [
+            instance_of(NotificationAction, "an action", action) for action in actions
+        ]
+        category = NotificationCategory(identifier, tuple(checked), options)
         self._categories[identifier] = category
 
         return category

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_device.errors import ConfigError, hides_frames
+from pytest_device.notifications.content import instance_of
 from pytest_device.notifications.triggers import Platform
 
 __tracebackhide__ = hides_frames
@@ -61,6 +62,7 @@ class Channels:
         self, channel_id: str, channel: NotificationChannelInput
     ) -> NotificationChannel | None:
         """Create or replace a channel and return it. Raises ConfigError if its group does not exist."""
+        instance_of(NotificationChannelInput, "channel", channel)
         if not self._has_channels:
             return None
 

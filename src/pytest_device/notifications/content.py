@@ -110,6 +110,8 @@ class NotificationContent:
     def __post_init__(self) -> None:
         for name in ("title", "body", "category_identifier", "color"):
             checked_text(name, getattr(self, name))
+        if not isinstance(self.sound, bool):
+            checked_text("sound", self.sound)
         if self.interruption_level not in (None, *get_args(InterruptionLevel)):
             levels = ", ".join(get_args(InterruptionLevel))
             raise ConfigError(
@@ -366,6 +368,16 @@ def _check_spelling(content: Mapping[str, Any], documented: Collection[str]) -> 
             raise ConfigError(
                 f"content has an unknown name {name!r}: did you mean {close_names[0]!r}?"
             )
+
+
+def instance_of(kind: type[_T], name: str, value: object) -> _T:
+    """Return the value if it has this class. Raises ConfigError."""
+    if not isinstance(value, kind):
+        raise ConfigError(
+            f"{name} must be a {kind.__name__}, not {type(value).__name__}"
+        )
+
+    return value
 
 
 def mapping(name: str, value: object) -> Mapping[str, Any]:
