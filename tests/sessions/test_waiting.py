@@ -31,6 +31,9 @@ from pytest_device.events import (
     detail_of,
     session_id_of,
 )
+from pytest_device.sessions.breaker import RunBreaker
+from pytest_device.sessions.budget import Budget
+from pytest_device.verdict import Verdict
 from tests.fakes.local_service import APP_ID
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter
@@ -453,6 +456,28 @@ def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
         fresh(harness, timeout_seconds=10)
 
     assert recorded.network.clock() == recorded.began
+
+
+def test_a_session_is_not_created_once_the_budget_was_used_up_during_its_wait_for_capacity(
+    client: DeviceClient, network: FakeNetwork
+) -> None:
+    breaker = RunBreaker(
+        2,
+        network.clock,
+        interval_seconds=5,
+        retry_quota=0,
+        budget=Budget(0.3, network.clock),
+    )
+    harness = PoolHarness(client, network.clock, breaker=breaker)
+    harness.use(requirement("first"))
+    network.faults["create"] = [answer(429)]
+
+    with pytest.raises(NotAttemptedError, match="budget") as caught:
+        harness.acquire(requirement("second"))
+
+    assert caught.value.verdict is Verdict.BUDGET
+    assert network.requests.count("create") == 2
+    assert network.statuses() == ["in-progress"]
 
 
 def test_an_error_after_a_refusal_is_raised(recorded: RecordedLease) -> None:

@@ -42,6 +42,8 @@ EVERY: Final = ""
 """Key of failures that affect all attempts, such as a rejected token."""
 CREATE: Final = "create"
 """Key of create calls that fail in front of the service, whatever they request."""
+BUDGET: Final = "budget"
+"""Key that asks whether the run still has device minutes for a session that waits for capacity."""
 RETRY: Final = "retry"
 """Key that asks for one more run of a test whose device failed."""
 SLOTS: Final = "slots"
@@ -341,7 +343,8 @@ class RunBreaker(LocalBreaker):
         """Return whether to make an attempt, which the run's limits may forbid."""
         if key == RETRY:
             return self._take_retry()
-        if key == CREATE and self._budget and (text := self._budget.refusal()):
+        needs_minutes = key in {CREATE, BUDGET}
+        if needs_minutes and self._budget and (text := self._budget.refusal()):
             return Cause(Verdict.BUDGET, text)
         return super().ask(key, attempt)
 
@@ -404,6 +407,12 @@ class Permits:
     def new(self, key: str) -> "BreakerPermit":
         """Return the permit for an attempt; it asks the breaker when the attempt is about to begin."""
         return BreakerPermit(self, key, AttemptId("", next(self._numbers)))
+
+    def check_budget(self) -> None:
+        """Raise NotAttemptedError if the run's device minutes are used up."""
+        permit = self.new(BUDGET)
+        permit.may_begin()
+        permit.release()
 
     def begin(
         self, keys: Iterable[str], patience_seconds: float

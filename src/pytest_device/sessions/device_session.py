@@ -306,7 +306,7 @@ class DeviceSession:
             ServiceError: The service refused, or didn't respond.
             SessionError: It will not become ready, or not in time.
             LeaseTimeoutError: It could not be created in time.
-            NotAttemptedError: Equal sessions have failed.
+            NotAttemptedError: Equal sessions have failed, or the budget is used up.
         """
         if self.state is State.REQUESTED:
             # Before the breaker is asked: a connection that this test may not use says nothing about other tests.
@@ -317,6 +317,10 @@ class DeviceSession:
                     self._create_permit.pause
                 )
                 return
+
+        if self.state is State.QUEUED:
+            # Other sessions may have used it up during the wait.
+            self._config.permits.check_budget()
 
         if self._has_timed_out and self.state is State.STARTING:
             # Raises where others have timed out as well since.
