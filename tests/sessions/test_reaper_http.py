@@ -231,6 +231,16 @@ def test_a_proxy_that_refuses_leaves_the_call_unsent(
     assert tls_service.asked == []
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_ipv6_address_without_a_port_is_no_name_to_look_up(scheme: str) -> None:
+    endpoint = Endpoint(f"{scheme}://[::1]", TOKEN)
+
+    answer = send(endpoint, CALL, bytearray())
+
+    assert isinstance(answer, NoReply)
+    assert "gaierror" not in answer.problem
+
+
 def test_a_proxy_without_a_port_has_that_of_http() -> None:
     endpoint = Endpoint(
         "https://service.invalid", TOKEN, "http://me:pass@proxy.invalid"

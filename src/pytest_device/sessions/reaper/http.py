@@ -28,6 +28,7 @@ MAX_BYTES: Final = 1024 * 1024
 
 _CHUNK_BYTES: Final = 64 * 1024
 _HTTP_PORT: Final = 80
+_HTTPS_PORT: Final = 443
 _INTERIM: Final = range(102, 200)
 _KEEP_ALIVE: Final = {
     "TCP_KEEPIDLE": 30,
@@ -163,7 +164,8 @@ def _keep_alive(connection: socket.socket) -> None:
 def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
     parts = urlsplit(endpoint.url)
     host = parts.hostname or ""
-    port = parts.port
+    # Always given: http.client would take the end of an IPv6 address for the port.
+    port = parts.port or (_HTTP_PORT if parts.scheme == "http" else _HTTPS_PORT)
     if parts.scheme == "http":
         return http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
 
