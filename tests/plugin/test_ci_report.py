@@ -9,6 +9,7 @@ import pytest
 
 from pytest_device.escape import escaped
 from pytest_device.testing import FaultyService
+from tests.plugin.test_device_report import blobs, of_method
 
 SUITE = """
 import pytest
@@ -374,7 +375,7 @@ def test_a_file_that_cannot_be_collected_is_an_error(
 
 
 @pytest.mark.usefixtures("service")
-def test_the_summary_of_an_interrupted_run_says_so(
+def test_the_summary_and_the_report_of_an_interrupted_run_say_so(
     pytester: pytest.Pytester, github: Path
 ) -> None:
     pytester.makepyfile(
@@ -394,6 +395,9 @@ def test_the_summary_of_an_interrupted_run_says_so(
     heading, _, sentence, *_ = github.read_text().splitlines()
     assert heading == "### Device tests: 1 passed"
     assert sentence == "The run was interrupted."
+    (blob,) = blobs(pytester.path / "device-report")
+    (end,) = of_method(blob, "onEnd")
+    assert end["result"]["status"] == "interrupted"
 
 
 @pytest.mark.usefixtures("service")

@@ -202,6 +202,7 @@ class DeviceReport:
         self._workers: dict[str, int] = {}
         """The number of the worker that uses a session, by its ID."""
         self._has_failed = False
+        self._is_interrupted = False
         self._is_broken = False
         started = RunStarted(
             self._directory.run,
@@ -333,6 +334,13 @@ class DeviceReport:
             if name in _ANNOTATIONS and text and not is_dead:
                 yield _ANNOTATIONS[name], text
 
+    # Before the report is saved.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Note whether the run was interrupted: -x and --stepwise end it as they should."""
+        is_ended_early = exitstatus == pytest.ExitCode.INTERRUPTED
+        self._is_interrupted = is_ended_early and not session.shouldstop
+
     def finish(self) -> str | None:
         """Write the blobs; return a note if that was not possible, else None."""
         for session_id, (label, began) in self._devices.items():
@@ -344,7 +352,10 @@ class DeviceReport:
         self._open.clear()
 
         status = Status.FAILED if self._has_failed else Status.PASSED
+        if self._is_interrupted:
+            status = Status.INTERRUPTED
         self._keep(RunEnded(status, time.time()))
+
         try:
             self._directory.finish()
         except (OSError, InvalidLinesError) as error:
