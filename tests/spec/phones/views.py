@@ -52,6 +52,7 @@ CHECKED: Final = '<input type="checkbox" role="switch" aria-label="Loud" checked
 VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
 LIST: Final = '<select data-testid="view"><option>red<option>green</select>'
 FIELD: Final = '<input data-testid="view" placeholder="Name">'
+LINES: Final = """<textarea data-testid="view" onkeydown="if (event.key === 'Enter') this.value = 'sent'"></textarea>"""
 MOVE_HOME: Final = 122
 DISABLED: Final = '<input data-testid="view" value="Ada" disabled>'
 NOT_EDITABLE: Final = '<input data-testid="view" value="Ada" readonly>'
@@ -219,6 +220,15 @@ def ios_rows() -> tuple[Row, ...]:
             page=CHECKED,
             example=State((By.ID, "Loud"), "selected"),
             answer=False,
+        ),
+        Row(
+            name="delete-is-backspace",
+            platforms=(IOS,),
+            rule="Delete deletes the character before the caret, as Backspace does.",
+            source=IOS_ELEMENT,
+            page=FIELD,
+            example=Then(Keys(VIEW, "Adm\ue017a"), Find(*VIEW)),
+            answer="Ada",
         ),
         Row(
             name="a-list-takes-no-keys",
@@ -421,6 +431,15 @@ def android_rows() -> tuple[Row, ...]:
                 ),
             ),
             answer="Ada",
+        ),
+        Row(
+            name="a-line-break-is-no-key",
+            platforms=(ANDROID,),
+            rule="The driver sets the text of a field: a line break in it is no Enter key.",
+            source=server("handler/SendKeysToElement.java", "2e904aca"),
+            page=LINES,
+            example=Then(Keys(VIEW, "Ada\nBen"), Find(*VIEW)),
+            answer="Ada\nBen",
         ),
         Row(
             name="the-text-of-a-slider",

@@ -7,7 +7,7 @@ import { isError } from './alerts.js';
 import * as dialogs from './dialogs.js';
 import { scaleOf, toClient } from './density.js';
 import { press } from './gestures.js';
-import { typeText } from './keys.js';
+import { textToType, typeText, writeText } from './keys.js';
 import { checkStrategy, queryFor, scrollQueryFor, webLocator, wordsOf } from './selectors.js';
 
 /** Between two searches while the implicit wait lasts. */
@@ -129,9 +129,12 @@ export const commands = {
 
   /** Type a text into a field, at the caret; set the value of a field that is picked, such as a date. */
   async setValue(value, element) {
-    const text = Array.isArray(value) ? value.join('') : String(value);
+    const text = textToType(Array.isArray(value) ? value.join('') : String(value), this.platform);
     const isTyped = await dialogs.unlessDialog(this.askPage('fill', { text }, element));
-    if (isTyped) await typeText(this, text);
+    if (!isTyped) return;
+
+    if (this.platform === 'iOS') await typeText(this, text);
+    else await writeText(this, text);
   },
 
   async getWindowRect() {

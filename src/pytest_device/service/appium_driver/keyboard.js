@@ -138,6 +138,11 @@ export class Keyboard {
   }
 }
 
+/** Return the name of one of WebDriver's special keys. */
+export function nameOfKey(value) {
+  return value === NULL_KEY ? 'Null' : keyFor(value).key;
+}
+
 /** Return the key that types a character, or for which it stands. A character that no key has is typed as it is. */
 function keyFor(value) {
   if (Object.hasOwn(SPECIAL, value)) {

@@ -2,7 +2,7 @@
 
 import { errors } from 'appium/driver.js';
 import { LONG_PRESS_MS } from './gestures.js';
-import { Keyboard } from './keyboard.js';
+import { Keyboard, nameOfKey } from './keyboard.js';
 
 /** WebDriver's code points of special keys, and its key that releases the modifiers. */
 const [NULL_KEY, SHIFT, CONTROL, ALT, META] = ['\uE000', '\uE008', '\uE009', '\uE00A', '\uE03D'];
@@ -32,6 +32,10 @@ const IOS_KEYS = {
 const IOS_KEY_NAME = /^XCUIKeyboardKey(\w+)$/;
 /** The bits of XCUIKeyModifierFlags. */
 const IOS_MODIFIERS = [[1 << 1, SHIFT], [1 << 2, CONTROL], [1 << 3, ALT], [1 << 4, META]];
+
+/** The special keys that XCUITest types as parts of a text. UiAutomator2, which sets the text of a field, has none. */
+const IN_TEXTS_OF_IOS = { '\uE006': '\n', '\uE007': '\n', '\uE003': '\b', '\uE017': '\b' };
+const SPECIAL_KEY = /[\uE000-\uE05D]/g;
 
 /** What the action key of Android's keyboard does, in the order of the numbers of EditorInfo. */
 const EDITOR_ACTIONS = ['normal', 'unspecified', 'none', 'go', 'search', 'send', 'next', 'done', 'previous'];
@@ -89,6 +93,32 @@ export async function typeKeys(driver, keys) {
   if (!Array.isArray(keys)) throw new errors.InvalidArgumentError(`keys must be a list, not ${JSON.stringify(keys)}`);
 
   await typeText(driver, keys.map(textOfKey).join(''));
+}
+
+/**
+ * Return the text of `send_keys` as the platform's driver types it.
+ *
+ * Throws InvalidArgument for a special key that the driver would type as a character, which no suite means.
+ */
+export function textToType(text, platform) {
+  const isOnIos = platform === 'iOS';
+  return text.replace(SPECIAL_KEY, (key) => {
+    if (isOnIos && Object.hasOwn(IN_TEXTS_OF_IOS, key)) return IN_TEXTS_OF_IOS[key];
+
+    const [driver, script] = isOnIos ? ['XCUITest', 'keys'] : ['UiAutomator2', 'pressKey'];
+    const instead = `press it with 'mobile: ${script}' or W3C actions`;
+    throw new errors.InvalidArgumentError(`${driver} would type the key ${nameOfKey(key)} as a character: ${instead}`);
+  });
+}
+
+/** Set the text of a field of Android: with UiAutomator2, a line break in it is not the Enter key. */
+export async function writeText(driver, text) {
+  const [first, ...more] = text.split('\n');
+  await typeText(driver, first);
+  for (const line of more) {
+    await driver.onPage((page) => page.input([['Input.insertText', { text: '\n' }]]));
+    await typeText(driver, line);
+  }
 }
 
 /** Type a text to the focused element. */

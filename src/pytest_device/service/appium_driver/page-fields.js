@@ -14,8 +14,8 @@ const PICKED = {
   'datetime-local': ['YYYY-MM-DDTHH:MM', '2026-11-22T14:30'], color: ['#rrggbb', '#1e90ff'],
 };
 const TEXTLESS = new Set(['button', 'link', 'checkbox', 'switch', 'radio', 'image', 'slider', 'progress']);
-/** Special keys of WebDriver, and Enter: a value that is picked has none. */
-const KEYS = /[\ue000-\uf8ff\n]/g;
+/** Enter and Backspace: a value that is picked has none. */
+const KEYS = /[\n\b]/g;
 
 /** Set the value of a field that is picked rather than typed; return whether it is a text field instead. */
 function fill(element, text, platform) {
