@@ -22,6 +22,24 @@ FAILS = """
 def test_fails_itself(device_session, number):
     assert number < 0
 """
+RECORDS_QUESTIONS = """
+import json, pathlib
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        channel = config.workerinput["device_channel"]
+        send = channel.send
+        path = pathlib.Path(__file__).with_name(config.workerinput["workerid"] + ".questions")
+
+        def recorded(data):
+            message = json.loads(data)
+            if message["type"] == "Ask":
+                with path.open("a") as file:
+                    print(json.dumps([message["number"], message["key"]]), file=file)
+            send(data)
+
+        channel.send = recorded
+"""
 RETRY = "--device-retry-infrastructure=1"
 INFRASTRUCTURE_ONLY = 10
 """The exit status of a run in which only infrastructure failed."""
@@ -192,6 +210,7 @@ def test_the_quota_limits_the_retries_of_all_workers(
 ) -> None:
     for number in (0, 4, 8, 12):
         service.add_fault("boot", "fail", skip=number, times=1)
+    pytester.makeconftest(RECORDS_QUESTIONS)
     pytester.makepyfile(SUITE.replace("COUNT", "16"))
 
     result = pytester.runpytest(RETRY, "--device-retry-quota=2", *options)
@@ -201,6 +220,11 @@ def test_the_quota_limits_the_retries_of_all_workers(
         ["*the run's 2 retries are used up (--device-retry-quota)*"]
     )
     assert result.ret == INFRASTRUCTURE_ONLY
+    for recorded in pytester.path.glob("*.questions"):
+        questions = set(map(tuple, map(json.loads, recorded.read_text().splitlines())))
+        numbers = [number for number, _key in questions]
+        # The answers are told apart by it.
+        assert len(numbers) == len(set(numbers))
 
 
 def test_a_retry_is_never_made_beyond_the_breaker(

@@ -1,12 +1,12 @@
 """Runs a test again if its device failed, and never because the test failed."""
 
 from collections.abc import Generator, Iterator
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_device.errors import NotAttemptedError
 from pytest_device.plugin.output.failure import add_section
 from pytest_device.plugin.output.outcomes import (
     NOT_RETRIED,
@@ -17,7 +17,7 @@ from pytest_device.plugin.output.terminal import CAUSE, VERDICT, first_line
 from pytest_device.plugin.provider.devices import sessions_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import RETRIES, definitions_of, requirements_of
-from pytest_device.sessions.breaker import RETRY, AttemptId, Cause, key_of
+from pytest_device.sessions.breaker import RETRY, key_of
 from pytest_device.trace.stack import is_installed
 from pytest_device.verdict import Verdict
 
@@ -41,7 +41,6 @@ class InfrastructureRetries:
     def __init__(self, devices: "Devices") -> None:
         self._devices = devices
         self._limit = devices.settings.retry_infrastructure
-        self._numbers = count()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # around timeouts and warnings
     def pytest_runtest_protocol(
@@ -131,8 +130,12 @@ class InfrastructureRetries:
             return "identical sessions keep failing, also for other tests"
 
         # Last, since it uses up the quota.
-        answer = permits.breaker.ask(RETRY, AttemptId("", next(self._numbers)))
-        return answer.text if isinstance(answer, Cause) else ""
+        try:
+            permits.new(RETRY).may_begin()
+        except NotAttemptedError as refusal:
+            return refusal.cause
+
+        return ""
 
 
 def shared_fixtures(item: pytest.Item) -> Iterator[str]:
