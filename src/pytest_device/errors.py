@@ -10,7 +10,7 @@ DeviceError
 │   ├── UnexpectedReplyError    a response that the document doesn't describe
 │   ├── StopDelayedError        the stop takes long, and continues in the background
 │   └── StatusError             an error status, or a redirect
-│       ├── InvalidRequestError 400
+│       ├── InvalidRequestError 400 or 422
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
 │       ├── ForbiddenError      402, 403
 │       ├── NotFoundError       404
