@@ -15,13 +15,11 @@ from pytest_device.options import Options
 from pytest_device.trace import reader, text
 from pytest_device.trace.viewer import VIEWER, installed_viewers
 
-_STATUSES: Final = {
-    0: "done",
-    2: "no trace, a file that is no trace, no viewer, or usage error",
-}
 
-
-def _add_path(parser: argparse.ArgumentParser) -> None:
+def _add_path(
+    parser: argparse.ArgumentParser,
+    help: str = "a trace.zip, or a directory, of which the newest trace is meant",  # noqa: A002  # argparse's name
+) -> None:
     default = (
         os.environ.get(Options.artifacts_dir.variable) or Options.artifacts_dir.default
     )
@@ -31,8 +29,12 @@ def _add_path(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path(default),
         metavar="PATH",
-        help=f"a trace.zip, or a directory, of which the newest trace is meant (default: {default})",
+        help=f"{help} (default: {default})",
     )
+
+
+def _add_list_options(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser, "directory of traces, or a trace.zip")
 
 
 def _add_open_options(parser: argparse.ArgumentParser) -> None:
@@ -157,7 +159,10 @@ It is that of an installed Playwright, else one that is installed once in the ca
         "trace open": "the newest trace in the artifacts directory",
         "trace open PATH/trace.zip": "this trace",
     },
-    statuses=_STATUSES,
+    statuses={
+        0: "done",
+        2: "no trace, a file that is no trace, no viewer, or usage error",
+    },
     add_options=_add_open_options,
     run=_open,
 )
@@ -166,8 +171,8 @@ LIST: Final = Command(
     summary="list traces, the newest first",
     description="List the traces below a directory, the newest first; complete those of a killed run.",
     examples={"trace list": "those in the artifacts directory"},
-    statuses=_STATUSES,
-    add_options=_add_path,
+    statuses={0: "done, also without traces", 2: "no such path, or usage error"},
+    add_options=_add_list_options,
     run=_list,
 )
 TEXT: Final = Command(
@@ -180,7 +185,10 @@ tokens: the error, the actions before it, and how the screen changed.""",
         "trace text": "all actions of the newest trace",
         "trace text --around FAIL": "what led to the failure",
     },
-    statuses=_STATUSES,
+    statuses={
+        0: "done",
+        2: "no trace, a file that is no trace, no such action, or usage error",
+    },
     add_options=_add_text_options,
     run=_text,
 )
@@ -190,5 +198,8 @@ TRACE: Final = group(
     summary="open, list and read the traces of tests",
     description="Open, list and read the traces that runs keep of failed tests.",
     examples={"trace open": "open the newest trace", "trace list": "list all"},
-    statuses=_STATUSES,
+    statuses={
+        0: "done",
+        2: "no trace, a file that is no trace, no viewer, or usage error",
+    },
 )
