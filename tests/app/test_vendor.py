@@ -237,4 +237,6 @@ def test_without_libraries_their_names_are_unknown(tmp_path: Path) -> None:
     found = entries(put(tmp_path, project_files()), PROFILE)
 
     assert found["header_prefix"] == "unknown : acme-updates is not installed"
-    assert found["environment_prefix"] == "unknown : they set nothing"
+    assert found["environment_prefix"] == (
+        "unknown : no environment file sets a variable"
+    )

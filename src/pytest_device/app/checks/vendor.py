@@ -133,7 +133,9 @@ def _environment(project: Project) -> ProfileEntry:
     if project.env.loaded:
         return ProfileEntry("environment_prefix", prefix, "not found", where)
 
-    return ProfileEntry("environment_prefix", prefix, "unknown", ": they set nothing")
+    return ProfileEntry(
+        "environment_prefix", prefix, "unknown", ": no environment file sets a variable"
+    )
 
 
 def _in_libraries(project: Project, field: str) -> ProfileEntry:
