@@ -559,6 +559,13 @@ def test_an_unset_idle_limit_exceeds_the_time_of_a_warm_device(
     assert settings.max_idle_time_minutes == minutes
 
 
+def test_keeping_devices_warm_leaves_a_sufficient_idle_limit_alone() -> None:
+    settings = resolved({"device_keep_warm": "2"}, URL)
+
+    assert settings.max_idle_time_minutes == 10
+    assert settings.is_default("max_idle_time_minutes")
+
+
 def test_all_workers_share_the_tokens_of_an_external_provider() -> None:
     issuer = {"DEVICE_IDENTITY_ISSUER": "https://login.example"}
 

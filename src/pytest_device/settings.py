@@ -373,8 +373,10 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
 
     # One more, because idle time starts at the last command of a test, before the test's end.
     minutes = min(settings.keep_warm + 1, IDLE_MAX_MINUTES)
-    idle = max(minutes, int(settings.max_idle_time_minutes))
-    return settings.replace("keep_warm", max_idle_time_minutes=idle)
+    if minutes <= int(settings.max_idle_time_minutes):
+        return settings
+
+    return settings.replace("keep_warm", max_idle_time_minutes=minutes)
 
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
