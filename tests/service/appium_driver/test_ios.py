@@ -1,5 +1,7 @@
 """What a suite written for iOS does on the local device."""
 
+import json
+
 import pytest
 from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
@@ -221,6 +223,28 @@ def test_the_language_and_the_region_of_an_iphone_may_differ(
     with driven(ios, {"bundleId": APP_ID, **spoken}) as other:
         other.switch_to.context(other.contexts[1])
         assert other.execute_script("return navigator.language") == "en-TW"
+
+
+def test_permissions_and_the_time_zone_are_set_by_the_capabilities_of_ios(
+    driver: Remote, ios: Session
+) -> None:
+    driver.terminate_app(APP_ID)
+    of_ios = {
+        "permissions": json.dumps({APP_ID: {"location": "YES", "contacts": "NO"}}),
+        "appTimeZone": "Asia/Tokyo",
+    }
+    of_android = {"autoGrantPermissions": True, "timeZone": "Europe/Vienna"}
+    with driven(ios, {"bundleId": APP_ID, **of_ios, **of_android}) as other:
+        permissions = [
+            other.execute_script(
+                "mobile: getPermission", {"bundleId": APP_ID, "service": service}
+            )
+            for service in ("location", "camera")
+        ]
+        assert (permissions, other.get_device_time("Z")) == (
+            ["yes", "unset"],
+            "+09:00",
+        )
 
 
 def test_a_session_of_the_browser_is_a_web_session(

@@ -89,11 +89,11 @@ def test_chromedriver_starts_with_the_first_web_context(
     before = chromedrivers()
 
     with driven(android, INSTALL) as other:
-        other.set_script_timeout(0.2)
         seen(other, "link").click()
         in_native_context = chromedrivers() - before
         other.switch_to.context(WEB_VIEW)
         title = other.title
+        other.set_script_timeout(0.2)
         with pytest.raises(TimeoutException):
             other.execute_async_script("")
         in_web_context = chromedrivers() - before
@@ -344,6 +344,7 @@ def test_a_movement_off_the_screen_is_refused(driver: Remote) -> None:
 
 
 def test_timeouts_are_those_that_were_set(driver: Remote) -> None:
+    driver.switch_to.context(WEB_VIEW)
     driver.set_page_load_timeout(77)
     driver.set_script_timeout(7)
     timeouts = driver.timeouts

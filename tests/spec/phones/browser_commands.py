@@ -39,6 +39,8 @@ NOT_IMPLEMENTED: Final = Error(UnknownMethodException, "is not implemented")
 NOT_YET: Final = Error(UnknownMethodException, "has not yet been implemented")
 NO_ENDPOINT: Final = Error(UnknownMethodException, "Unhandled endpoint")
 
+TIMEOUTS: Final = Source(*BASE_DRIVER, "build/lib/basedriver/commands/timeout.js")
+
 READ: Final[dict[str, Request]] = {
     "cookies": ("GET", "/cookie", None),
     "add-cookie": ("POST", "/cookie", COOKIE),
@@ -176,6 +178,27 @@ ROWS: Final = (
         page=PAGE,
         example=Command("GET", "/url"),
         answer=NOT_IMPLEMENTED,
+    ),
+    *(
+        Row(
+            name=f"no-{name}-timeout",
+            platforms=(ANDROID,),
+            rule="UiAutomator2 has only the implicit wait in the native context.",
+            source=TIMEOUTS,
+            page=PAGE,
+            example=Command("POST", "/timeouts", {name: 1000}),
+            answer=Error(UnknownMethodException, f"Not implemented yet for {name}"),
+        )
+        for name in ("script", "pageLoad")
+    ),
+    Row(
+        name="timeouts",
+        platforms=BOTH,
+        rule="The drivers answer with the timeouts that they have themselves.",
+        source=TIMEOUTS,
+        page=PAGE,
+        example=Command("GET", "/timeouts"),
+        answer={"command": 0, "implicit": 0},
     ),
     Row(
         name="window-rect",

@@ -5,9 +5,20 @@ from typing import Final
 
 from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import ActionChains
 
-from tests.spec.phones.row import ANDROID, IOS, UIAUTOMATOR2, XCUITEST, Row, Source
+from tests.spec.phones.row import (
+    ANDROID,
+    IOS,
+    UIAUTOMATOR2,
+    WEBDRIVERAGENT,
+    XCUITEST,
+    Error,
+    Row,
+    Source,
+    server,
+)
 
 PAGE: Final = """
     <button data-testid="view" onpointerdown="textContent = event.pointerType">Go</button>"""
@@ -32,7 +43,25 @@ ON_ANDROID: Final = Row(
     answer="touch",
 )
 
+WHEEL: Final = Row(
+    name="no-wheel",
+    platforms=(ANDROID,),
+    rule="A source of actions is a pointer or a keyboard.",
+    source=server("utils/w3c/ActionsPreprocessor.java", "74b09cb1"),
+    page=PAGE,
+    example=lambda driver: ActionChains(driver).scroll_by_amount(0, 10).perform(),
+    answer=Error(WebDriverException, 'not "wheel"'),
+)
+
 ROWS: Final = (
+    WHEEL,
+    replace(
+        WHEEL,
+        platforms=(IOS,),
+        source=Source(
+            *WEBDRIVERAGENT, "WebDriverAgentLib/Utilities/FBW3CActionsSynthesizer.m"
+        ),
+    ),
     ON_ANDROID,
     replace(
         ON_ANDROID,

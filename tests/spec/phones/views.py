@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
 from selenium.common.exceptions import (
     InvalidElementStateException,
+    NoSuchElementException,
     StaleElementReferenceException,
     WebDriverException,
 )
@@ -48,6 +50,13 @@ WDA_TYPES: Final = Source(
     *WEBDRIVERAGENT, f"{LIBRARY}/Utilities/FBElementTypeTransformer.m"
 )
 
+FOCUS: Final = Source(
+    "appium-uiautomator2-server", "10.6.6", "handler/ActiveElement (in the APK)"
+)
+WDA_FOCUS: Final = Source(
+    *WEBDRIVERAGENT, f"{LIBRARY}/Commands/FBFindElementCommands.m"
+)
+
 CHECKED: Final = '<input type="checkbox" role="switch" aria-label="Loud" checked>'
 VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
 LIST: Final = '<select data-testid="view"><option>red<option>green</select>'
@@ -64,6 +73,12 @@ RENDERED: Final = """
     <button onclick="document.getElementById('box').innerHTML =
       '<p data-testid=view>Second</p>'">Render</button>"""
 REMOVED: Final = RENDERED.replace("<p data-testid=view>Second</p>", "")
+
+
+def active_text(driver: Remote) -> str:
+    """Return the text of the active element."""
+    return driver.switch_to.active_element.text
+
 
 CLASSES: Final = (
     ('<ul data-testid="view"><li>One</li></ul>', "android.widget.ListView", "Table"),
@@ -276,6 +291,24 @@ def ios_rows() -> tuple[Row, ...]:
             answer="false",
         ),
         Row(
+            name="the-active-element",
+            platforms=(IOS,),
+            rule="The active element has the keyboard.",
+            source=WDA_FOCUS,
+            page=FIELD,
+            example=Click(VIEW, active_text),
+            answer="Name",
+        ),
+        Row(
+            name="no-active-element",
+            platforms=(IOS,),
+            rule="Without a keyboard, no element is active.",
+            source=WDA_FOCUS,
+            page=FIELD,
+            example=active_text,
+            answer=Error(NoSuchElementException, "has the focus"),
+        ),
+        Row(
             name="no-label",
             platforms=(IOS,),
             rule="An attribute without a value is null.",
@@ -431,6 +464,24 @@ def android_rows() -> tuple[Row, ...]:
                 ),
             ),
             answer="Ada",
+        ),
+        Row(
+            name="the-active-element",
+            platforms=(ANDROID,),
+            rule="The active element has the focus.",
+            source=FOCUS,
+            page=FIELD,
+            example=Click(VIEW, active_text),
+            answer="Name",
+        ),
+        Row(
+            name="no-active-element",
+            platforms=(ANDROID,),
+            rule="Without the focus, no element is active.",
+            source=FOCUS,
+            page=FIELD,
+            example=active_text,
+            answer=Error(NoSuchElementException, "has the focus"),
         ),
         Row(
             name="a-line-break-is-no-key",

@@ -1,4 +1,4 @@
-// W3C actions in the native context: ticks of touches, keys and wheels as the browser's input events.
+// W3C actions in the native context: ticks of touches and keys as the browser's input events.
 //
 // Each pointer is a finger, also one of the type mouse, which clients use by default: the drivers of phones change it, too.
 
@@ -9,11 +9,14 @@ import { Keyboard } from './keyboard.js';
 
 /** Between two events of a movement: a phone's screen reports touches once per frame. */
 const FRAME_MS = 16;
-const TYPES = ['pointer', 'key', 'wheel', 'none'];
+/** The types of sources that the drivers of phones have: none has a wheel. */
+const TYPES = { Android: ['pointer', 'key', 'none'], iOS: ['pointer', 'key'] };
 
 export const commands = {
   /** Perform actions; return once the page has handled them and a navigation that they began is over. */
   async performActions(sources) {
+    for (const source of sources) check(source, TYPES[this.platform]);
+
     const page = await this.page();
     page.refuseDialog();
     this.inputs ??= new Inputs();
@@ -40,7 +43,7 @@ class Inputs {
 
   /** Perform the actions of all sources, tick by tick: the first ones at once, then the second ones. */
   async perform(page, sources, screen, centerOf) {
-    const ticks = Math.max(0, ...sources.map(lengthOf));
+    const ticks = Math.max(0, ...sources.map(({ actions }) => actions.length));
     for (let index = 0; index < ticks; index += 1) {
       const tick = [];
       for (const source of sources) {
@@ -61,7 +64,7 @@ class Inputs {
 
   /** Return an action with its target as a point of the screen. Throws MoveTargetOutOfBounds. */
   async #aimed(source, action, screen, centerOf) {
-    if (action.type !== 'pointerMove' && action.type !== 'scroll') return action;
+    if (action.type !== 'pointerMove') return action;
 
     const origin = await this.#originOf(source, action, centerOf);
     const x = origin.x + (action.x ?? 0);
@@ -131,12 +134,8 @@ class Inputs {
       ...this.#pressed(actionsOf('pointerDown'), true),
       ...this.#pressed(actionsOf('pointerUp'), false),
     ];
-    const wheels = actionsOf('scroll').map(({ action: { x, y, deltaX = 0, deltaY = 0 } }) => {
-      const { modifiers } = this.#keyboard;
-      return ['Input.dispatchMouseEvent', { type: 'mouseWheel', x, y, deltaX, deltaY, modifiers }];
-    });
 
-    return [...keysDown, ...keysUp, ...touches, ...wheels];
+    return [...keysDown, ...keysUp, ...touches];
   }
 
   /** Return the events of fingers that are put down or lifted: those of one tick share an event. */
@@ -168,9 +167,10 @@ class Inputs {
   }
 }
 
-/** Return the number of actions of a source. Throws InvalidArgument. */
-function lengthOf(source) {
-  if (TYPES.includes(source?.type) && Array.isArray(source.actions)) return source.actions.length;
-
-  throw new errors.InvalidArgumentError(`actions must be a list of sources of the types ${TYPES.join(', ')}`);
+/** Throw InvalidArgument for a source of another type, or without actions. */
+function check(source, types) {
+  if (!types.includes(source?.type) || !Array.isArray(source.actions)) {
+    const given = source?.type === undefined ? '' : `, not ${JSON.stringify(source.type)}`;
+    throw new errors.InvalidArgumentError(`actions must be a list of sources of the types ${types.join(', ')}${given}`);
+  }
 }

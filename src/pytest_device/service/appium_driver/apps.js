@@ -4,6 +4,7 @@ import { errors } from 'appium/driver.js';
 import { activityOf } from './activities.js';
 import { follow } from './background.js';
 import { densityOf, scaleOf, toClient } from './density.js';
+import { permit } from './mobile.js';
 
 const GRANTED = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'clipboard-write'];
 
@@ -24,7 +25,7 @@ export async function prepare() {
   if (opts.orientation) await this.device.rotate(opts.orientation.toUpperCase());
   if (this.application) await start(this);
   else if (opts.browserName) await browse(this);
-  if (opts.autoGrantPermissions) await grant(this);
+  await grant(this);
 }
 
 /** Return details of the device and the app for the session's capabilities. */
@@ -217,14 +218,22 @@ async function resetPermissions(driver) {
   driver.permissions.clear();
 }
 
+/** Grant all permissions of an app on Android; on iOS set those that the capability `permissions` names for it. */
 async function grant(driver) {
+  const { autoGrantPermissions, permissions = '{}' } = driver.opts;
+  if (driver.platform === 'iOS') {
+    await permit(driver, parsed('permissions', permissions)?.[driver.application] ?? {});
+    return;
+  }
+
+  if (!autoGrantPermissions) return;
   for (const name of GRANTED) await driver.allow(name, 'granted');
 }
 
 /** Set the requested language, region and time zone. Throws InvalidArgument for a language that does not exist. */
 async function speak(driver) {
-  const { timeZone } = driver.opts;
-  if (timeZone) await setTimeZone(driver, timeZone);
+  const zone = driver.platform === 'iOS' ? 'appTimeZone' : 'timeZone';
+  if (driver.opts[zone]) await setTimeZone(driver, zone, driver.opts[zone]);
 
   const language = languageOf(driver.opts);
   if (language === null) return;
@@ -234,11 +243,11 @@ async function speak(driver) {
   await driver.cdp('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: language });
 }
 
-async function setTimeZone(driver, name) {
+async function setTimeZone(driver, capability, name) {
   try {
     Intl.DateTimeFormat(undefined, { timeZone: name });
   } catch {
-    throw new errors.InvalidArgumentError(`timeZone must be the name of a time zone, such as Europe/Vienna, not ${name}`);
+    throw new errors.InvalidArgumentError(`${capability} must be the name of a time zone, such as Europe/Vienna, not ${name}`);
   }
 
   await driver.cdp('Emulation.setTimezoneOverride', { timezoneId: name });

@@ -10,7 +10,7 @@ const SETTING = 'displayDensity';
 /** The arguments of Android's gestures that are positions or lengths. */
 const LENGTHS = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY']);
 /** Those of W3C actions. */
-const ACTION_LENGTHS = new Set(['x', 'y', 'deltaX', 'deltaY']);
+const ACTION_LENGTHS = new Set(['x', 'y']);
 
 /** Return the density of the screen, in dots per inch. */
 export function densityOf({ platform, settings }) {
@@ -63,7 +63,7 @@ export function translated({ performActions, execute }) {
 }
 
 function inPoints(driver, source) {
-  return { ...source, actions: source.actions?.map((action) => divided(driver, action, ACTION_LENGTHS)) };
+  return { ...source, actions: source?.actions?.map((action) => divided(driver, action, ACTION_LENGTHS)) };
 }
 
 /** Return an object with the numbers of some names in points. */

@@ -24,6 +24,7 @@ import * as recording from './recording.js';
 import { STRATEGIES } from './selectors.js';
 
 const HOST = '127.0.0.1';
+const ONLY_IN_PAGES = 'the native context has no web page: set it in the context of a web view';
 /** The defaults of the WebDriver standard. */
 const SCRIPT_LIMIT_MS = 30_000;
 const PAGE_LOAD_LIMIT_MS = 300_000;
@@ -46,6 +47,7 @@ const OWN_IN_APP = [
   ...routes([
     ['GET', '/(source|window/rect|screenshot|alert/text)'],
     ['GET', '/element/[^/]+/(text|name|rect|enabled|selected|displayed|location_in_view|screenshot|attribute/.*)'],
+    ['GET', '/element/active'],
     ['POST', '/(url|back|actions|execute/async|goog/cdp/execute)'],
     ['POST', '/alert/(text|accept|dismiss)'],
     ['POST', '/element/[^/]+/(click|clear|value)'],
@@ -255,7 +257,7 @@ export class LocalDriver extends BaseDriver {
       browserName: 'chrome',
       pageLoadStrategy: this.opts.pageLoadStrategy ?? 'normal',
       unhandledPromptBehavior: alerts.behavior(this.opts),
-      timeouts: await this.getTimeouts(),
+      timeouts: this.#timeouts,
       'goog:chromeOptions': { debuggerAddress: `${HOST}:${process.env.PYTEST_DEVICE_DEBUGGING_PORT}` },
     };
     const executable = process.env.PYTEST_DEVICE_CHROMEDRIVER;
@@ -375,16 +377,30 @@ export class LocalDriver extends BaseDriver {
   }
 
   async pageLoadTimeoutW3C(ms) {
+    this.#checkTimeout('pageLoad');
     this.pageLoadMs = this.parseTimeoutArgument(ms);
     await this.#limit({ pageLoad: this.pageLoadMs });
   }
 
   async scriptTimeoutW3C(ms) {
+    this.#checkTimeout('script');
     this.scriptMs = this.parseTimeoutArgument(ms);
     await this.#limit({ script: this.scriptMs });
   }
 
+  /** Throw NotImplemented for a timeout that UiAutomator2 does not have in the native context. */
+  #checkTimeout(name) {
+    if (!this.inApp || this.platform === 'iOS') return;
+
+    throw new errors.NotImplementedError(`Not implemented yet for ${name}. Note: ${ONLY_IN_PAGES}`);
+  }
+
+  /** Return the timeouts; in the native context, the drivers of phones answer with two that they have themselves. */
   async getTimeouts() {
+    return this.inApp ? await super.getTimeouts() : this.#timeouts;
+  }
+
+  get #timeouts() {
     return { implicit: this.implicitWaitMs, pageLoad: this.pageLoadMs, script: this.scriptMs };
   }
 

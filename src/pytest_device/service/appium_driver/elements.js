@@ -8,7 +8,7 @@ import * as dialogs from './dialogs.js';
 import { scaleOf, toClient } from './density.js';
 import { press } from './gestures.js';
 import { textToType, typeText, writeText } from './keys.js';
-import { checkStrategy, queryFor, scrollQueryFor, webLocator, wordsOf } from './selectors.js';
+import { checkStrategy, queryFor, queryForFocus, scrollQueryFor, webLocator, wordsOf } from './selectors.js';
 
 /** Between two searches while the implicit wait lasts. */
 const POLL_MS = 100;
@@ -68,6 +68,14 @@ export const commands = {
     const query = scrollQueryFor(strategy, selector, { isInElement: elementId !== null, maxSwipes });
     const hits = await this.askPage('find', { query, many: false, isDeep: true }, elementId);
     if (hits.length === 0) throw notFound(strategy, selector, await hintFor(this, strategy, selector));
+  },
+
+  /** Return the element with the focus. Throws NoSuchElement without one. */
+  async active() {
+    const [id] = await this.askPage('find', { query: queryForFocus(this.platform), many: false, isDeep: true });
+    if (!id) throw new errors.NoSuchElementError('no element has the focus');
+
+    return util.wrapElement(id);
   },
 
   async getPageSource() {

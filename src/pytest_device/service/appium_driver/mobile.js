@@ -336,6 +336,13 @@ function getPermissions(driver, { type = 'requested' }) {
   return names.map((name) => `android.permission.${name}`);
 }
 
+/** Set those permissions of a capability that a web app can have. */
+export async function permit(driver, access) {
+  const known = Object.entries(access).filter(([name]) => Object.hasOwn(PERMISSIONS, name));
+
+  await setPermission(driver, { access: Object.fromEntries(known) });
+}
+
 /** Set permissions by their names: `access` is an object such as { camera: 'yes' }. */
 async function setPermission(driver, { access }) {
   for (const [name, word] of Object.entries(access)) {

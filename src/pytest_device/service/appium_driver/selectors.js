@@ -22,6 +22,7 @@ export const STRATEGIES = [
 const SCROLL_STRATEGIES = ['accessibility id', 'class name', '-android uiautomator'];
 
 const RESOURCE_ID = /^[a-zA-Z_][\w.]*:[^/]+\/\S+$/;
+const FIELDS = ['TextField', 'SecureTextField', 'SearchField', 'TextView'];
 const WITH_VIEW = new Set(['ScrollView', 'CollectionView', 'TextView', 'WebView']);
 
 const anywhere = (...filters) => ({ steps: [{ deep: true, type: '*', filters }] });
@@ -67,6 +68,14 @@ export function queryFor(strategy, selector, app) {
     }
     throw error;
   }
+}
+
+/** Return the query for the element with the focus: on Android any view, on iOS one that the keyboard types into. */
+export function queryForFocus(platform) {
+  const focused = equals('focused', 'true');
+  if (platform === 'Android') return anywhere(focused);
+
+  return anywhere(focused, { is: 'any', of: FIELDS.map((type) => equals('type', IOS_PREFIX + type)) });
 }
 
 /**
