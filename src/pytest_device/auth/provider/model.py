@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from pytest_device import serving
 from pytest_device.auth.secret_values import learn_sent
@@ -231,7 +231,7 @@ def _check_list(name: str, value: object) -> None:
     if not isinstance(value, Sequence):
         raise AuthConfigError(f"{name} must be a list of strings, not {value!r}")
 
-    for entry in value:
+    for entry in cast("Sequence[object]", value):
         _check_text(f"{entry!r} in {name}", entry)
 
 
@@ -241,15 +241,17 @@ def _check_claims(user: str, claims: object) -> None:
         raise AuthConfigError(
             f"the claims of the user {user!r} must be a mapping, not {type(claims).__name__}"
         )
+
+    values = dict(cast("Mapping[object, object]", claims))
     # OpenID Connect Core section 5.3.2.
-    if claims.get("sub", user) != user:
+    if values.get("sub", user) != user:
         raise AuthConfigError(
-            f"the claim sub of the user {user!r} is {claims['sub']!r}: it must be that of the ID token, which is the "
-            f"user's name. Remove it, or name the user {claims['sub']!r}"
+            f"the claim sub of the user {user!r} is {values['sub']!r}: it must be that of the ID token, which is the "
+            f"user's name. Remove it, or name the user {values['sub']!r}"
         )
 
     try:
-        json.dumps(dict(claims), allow_nan=False, ensure_ascii=False).encode()
+        json.dumps(values, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise AuthConfigError(
             f"the claims of the user {user!r} can't be sent as JSON: {error}"

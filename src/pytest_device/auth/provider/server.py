@@ -1,7 +1,7 @@
 """OpenID Connect provider on this machine whose responses a test controls."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -263,10 +263,14 @@ class IdentityProvider(Service[Journal]):
 
 def _all_of(kind: type[_T], name: str, values: object) -> Sequence[_T]:
     """Return values as a list. Raises AuthConfigError for anything but an iterable of one class."""
-    listed = list(values) if isinstance(values, Iterable) else [values]
+    problem = f"{name} must be a list of {kind.__name__} objects"
+    if not isinstance(values, Iterable):
+        raise AuthConfigError(problem)
+
+    listed = list(cast("Iterable[object]", values))
     of_kind = [value for value in listed if isinstance(value, kind)]
-    if not isinstance(values, Iterable) or len(of_kind) < len(listed):
-        raise AuthConfigError(f"{name} must be a list of {kind.__name__} objects")
+    if len(of_kind) < len(listed):
+        raise AuthConfigError(problem)
 
     return of_kind
 
