@@ -108,10 +108,13 @@ def test_a_test_that_got_no_device_has_a_trace_with_the_reason(
     service.add_fault("boot", "fail", reason="no room", times=None)
     pytester.makepyfile(test_it=SUITE)
 
-    result = pytester.runpytest("-k", "test_passes", "--device-start-attempts=1")
+    options = ("--device-start-attempts=1", "--device-type=appium")
+    result = pytester.runpytest("-k", "test_passes", *options)
 
     result.assert_outcomes(errors=1, deselected=3)
     result.stdout.fnmatch_lines(["open it: pytest-device trace open *"])
+    # It drove no device, neither with a driver of its own.
+    result.stdout.no_fnmatch_line("no commands: *")
     (trace,) = pytester.path.glob("*/*/trace.zip")
     with ZipFile(trace) as zipped:
         events = list(map(json.loads, zipped.read("test.trace").splitlines()))

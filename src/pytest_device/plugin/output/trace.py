@@ -341,7 +341,7 @@ class DeviceTraces:
             item.user_properties.append(("device_trace", path))
 
     def _has_own_driver(self, item: pytest.Item) -> bool:
-        """Return whether a test has an Appium device, but no command of it was recorded."""
+        """Return whether a test got an Appium device, but no command of it was recorded."""
         requirements = requirements_of(item).values()
         if not any(
             requirement.request.type == SessionType.APPIUM
@@ -350,7 +350,10 @@ class DeviceTraces:
             return False
 
         actions = item.stash[RECORDING].actions
-        return _has_device(actions) and not any(action.device for action in actions)
+        got_device = any(
+            action.method == _WAIT and action.error is None for action in actions
+        )
+        return got_device and not any(action.device for action in actions)
 
     def _end(self, item: pytest.Item) -> None:
         """End an attempt, after its last report."""
