@@ -2,10 +2,16 @@
 
 from typing import Any, Final
 
-from selenium.common.exceptions import UnknownMethodException, WebDriverException
+from selenium.common.exceptions import (
+    InvalidArgumentException,
+    UnknownMethodException,
+    WebDriverException,
+)
 
 from tests.spec.phones.row import (
     ANDROID,
+    ANDROID_DRIVER,
+    APP_ID,
     BASE_DRIVER,
     BOTH,
     IOS,
@@ -15,7 +21,9 @@ from tests.spec.phones.row import (
     Command,
     Error,
     Row,
+    Script,
     Source,
+    Then,
     server,
 )
 
@@ -199,6 +207,50 @@ ROWS: Final = (
         page=PAGE,
         example=Command("GET", "/timeouts"),
         answer={"command": 0, "implicit": 0},
+    ),
+    Row(
+        name="an-impossible-rotation",
+        platforms=BOTH,
+        rule="A screen has four rotations.",
+        source=server("handler/SetRotation.java", "35dc51f1"),
+        page=PAGE,
+        example=Command("POST", "/rotation", {"x": 0, "y": 0, "z": 45}),
+        answer=Error(InvalidArgumentException),
+    ),
+    Row(
+        name="no-script-for-the-orientation",
+        platforms=BOTH,
+        rule="The orientation has an endpoint, not a script.",
+        source=Source(*ANDROID_DRIVER, "lib/execute-method-map.ts"),
+        page=PAGE,
+        example=Script("mobile: getOrientation"),
+        answer=Error(UnknownMethodException),
+    ),
+    Row(
+        name="the-accuracy-of-a-location",
+        platforms=(ANDROID,),
+        rule="A location has more arguments than its coordinates.",
+        source=Source(*ANDROID_DRIVER, "lib/execute-method-map.ts"),
+        page=PAGE,
+        example=Then(
+            Script(
+                "mobile: setGeolocation",
+                {"latitude": 48.1, "longitude": 11.5, "accuracy": 5, "bearing": 90},
+            ),
+            Script("mobile: getGeolocation", key="latitude"),
+        ),
+        answer=48.1,
+    ),
+    Row(
+        name="the-apps-on-the-device",
+        platforms=(ANDROID,),
+        rule="listApps describes each app by its ID.",
+        source=Source(*ANDROID_DRIVER, "lib/commands/app-management.ts"),
+        page=PAGE,
+        example=lambda driver: Script("mobile: listApps", key=APP_ID)(driver)[  # type: ignore[index]
+            "packageName"
+        ],
+        answer=APP_ID,
     ),
     Row(
         name="window-rect",

@@ -53,6 +53,9 @@ WDA_TYPES: Final = Source(
 FOCUS: Final = Source(
     "appium-uiautomator2-server", "10.6.6", "handler/ActiveElement (in the APK)"
 )
+WDA_KEYBOARD: Final = Source(
+    *WEBDRIVERAGENT, f"{LIBRARY}/Categories/XCUIApplication+FBHelpers.m"
+)
 WDA_FOCUS: Final = Source(
     *WEBDRIVERAGENT, f"{LIBRARY}/Commands/FBFindElementCommands.m"
 )
@@ -289,6 +292,27 @@ def ios_rows() -> tuple[Row, ...]:
             page=FIELD,
             example=Find(*VIEW, "index"),
             answer="false",
+        ),
+        Row(
+            name="hiding-a-keyboard-by-another-key",
+            platforms=(IOS,),
+            rule="Only a key that is named, or done, hides the keyboard of an iPhone.",
+            source=WDA_KEYBOARD,
+            page=FIELD,
+            example=Click(VIEW, Script("mobile: hideKeyboard")),
+            answer=Error(InvalidElementStateException, "Did not know how to dismiss"),
+        ),
+        Row(
+            name="hiding-a-keyboard-by-its-key",
+            platforms=(IOS,),
+            rule="The driver looks for the key done by itself.",
+            source=WDA_KEYBOARD,
+            page='<input data-testid="view" enterkeyhint="done">',
+            example=Click(
+                VIEW,
+                Then(Script("mobile: hideKeyboard"), Script("mobile: isKeyboardShown")),
+            ),
+            answer=False,
         ),
         Row(
             name="the-active-element",

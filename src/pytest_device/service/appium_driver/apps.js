@@ -6,6 +6,8 @@ import { follow } from './background.js';
 import { densityOf, scaleOf, toClient } from './density.js';
 import { permit } from './mobile.js';
 
+/** The rotations of a screen around its z axis, in degrees. */
+const ROTATIONS = [0, 90, 180, 270];
 const GRANTED = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'clipboard-write'];
 
 /** Prepare the device as the session's capabilities require. */
@@ -126,6 +128,11 @@ export const commands = {
   },
 
   async setRotation(x, y, z) {
+    if (x !== 0 || y !== 0 || !ROTATIONS.includes(z)) {
+      const expected = `x and y must be 0, and z one of ${ROTATIONS.join(', ')}`;
+      throw new errors.InvalidArgumentError(`Unable to Rotate Device. Note: ${expected}, not ${JSON.stringify({ x, y, z })}`);
+    }
+
     await this.device.rotate(z % 180 === 0 ? 'PORTRAIT' : 'LANDSCAPE');
   },
 

@@ -6,7 +6,8 @@ import { Keyboard, nameOfKey } from './keyboard.js';
 
 /** WebDriver's code points of special keys, and its key that releases the modifiers. */
 const [NULL_KEY, SHIFT, CONTROL, ALT, META] = ['\uE000', '\uE008', '\uE009', '\uE00A', '\uE03D'];
-const [TAB, ENTER] = ['\uE004', '\uE006'];
+const TAB = '\uE004';
+export const ENTER = '\uE006';
 
 /** Android's key codes (KeyEvent) that are no key of a page. */
 const [BACK, HOME] = [4, 3];

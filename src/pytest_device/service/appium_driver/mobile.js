@@ -7,7 +7,7 @@ import { follow } from './background.js';
 import { densityOf, toClient } from './density.js';
 import { unlessDialog } from './dialogs.js';
 import { GESTURES } from './gestures.js';
-import { performEditorAction, pressButton, pressKeyCode, typeKeys, typeText } from './keys.js';
+import { ENTER, performEditorAction, pressButton, pressKeyCode, typeKeys, typeText } from './keys.js';
 import { isMobile, parsed, refusal, setsCloudStatus } from './scripts.js';
 
 /** Network conditions of the Chrome DevTools Protocol. */
@@ -53,7 +53,10 @@ const APPS = {
   getContexts: (driver) => driver.describeContexts(),
   getCurrentPackage: (driver) => driver.getCurrentPackage(),
   getCurrentActivity: (driver) => driver.getCurrentActivity(),
-  listApps: (driver) => driver.device.apps(),
+  listApps: async (driver) => {
+    const ids = Object.keys(await driver.device.apps());
+    return Object.fromEntries(ids.map((id) => [id, factsOfApp(id, driver.platform)]));
+  },
   activeAppInfo: async (driver) => ({ bundleId: await driver.getCurrentPackage(), name: await driver.title() }),
 };
 
@@ -67,12 +70,11 @@ const DEVICE = {
   viewportRect: (driver) => driver.getViewport(),
   viewportScreenshot: (driver) => driver.getScreenshot(),
   getDisplayDensity: densityOf,
-  getOrientation: (driver) => driver.getOrientation(),
   isLocked: () => false,
   isBiometricEnrolled: () => false,
   getPerformanceDataTypes: () => [],
 
-  hideKeyboard: (driver) => driver.hideKeyboard(),
+  hideKeyboard: (driver, { keys }) => hideKeyboard(driver, [keys ?? []].flat()),
   isKeyboardShown: (driver) => driver.isKeyboardShown(),
   pressKey: pressKeyCode,
   pressButton,
@@ -153,8 +155,8 @@ export const commands = {
     return toClient(this, { left: 0, top: 0, width, height });
   },
 
-  async hideKeyboard() {
-    return await this.askPage('blur');
+  async hideKeyboard(strategy, ...keys) {
+    return await hideKeyboard(this, keys);
   },
 
   async isKeyboardShown() {
@@ -200,6 +202,11 @@ function idOf({ appId, bundleId }) {
   return appId ?? bundleId;
 }
 
+/** Describe an app by its ID as the platform does; a web app has no version. */
+function factsOfApp(id, platform) {
+  return platform === 'iOS' ? { CFBundleIdentifier: id } : { packageName: id, versionCode: null };
+}
+
 /** Write a locale as the platform does: with a script, zh-Hant_TW on iOS and zh_TW_#Hant on Android. */
 function localeOf(tag, platform) {
   const { language, script, region } = new Intl.Locale(tag.replace(/@.*$/, ''));
@@ -208,6 +215,29 @@ function localeOf(tag, platform) {
     : [language, region, script && `#${script}`];
 
   return parts.filter(Boolean).join('_');
+}
+
+/**
+ * Hide the keyboard; on an iPhone by its return key, which must be among the keys that are named, or be `done`.
+ *
+ * Returns whether it was shown. Throws InvalidElementState as WebDriverAgent does: no other key of an iPhone hides it.
+ */
+async function hideKeyboard(driver, keys) {
+  const isIphone = driver.platform === 'iOS' && !/ipad/i.test(driver.caps.deviceName);
+  if (!isIphone) return await driver.askPage('blur');
+
+  const returnKey = await driver.askPage('returnKey');
+  if (!returnKey) return false;
+
+  const { label, isLast } = returnKey;
+  const names = [label, label[0].toUpperCase() + label.slice(1)];
+  if (!isLast || ![...keys, 'done'].some((key) => names.includes(key))) {
+    const instead = isLast ? `name its return key, '${label}', or ` : '';
+    throw new errors.InvalidElementStateError(`Did not know how to dismiss the keyboard. Note: ${instead}tap outside of the field`);
+  }
+
+  await typeText(driver, ENTER);
+  return await driver.askPage('blur');
 }
 
 /** Run a script in the page of a web context. Throws UnknownMethod in the native context. */

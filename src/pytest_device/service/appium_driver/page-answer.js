@@ -110,6 +110,7 @@ const ANSWERS = {
   hasModal: () => hasModal(),
   backButton: ({ target }) => pointOfBackButton(target),
   keyboard: keyboardShown,
+  returnKey,
   blur: () => {
     const wasShown = keyboardShown();
     document.activeElement?.blur();

@@ -500,11 +500,28 @@ function screenRect() {
   return { x: 0, y: 0, width: innerWidth, height: innerHeight };
 }
 
-function keyboardShown() {
+/** Return the field that the keyboard types into, null without one: the keyboard is hidden then. */
+function editedField() {
   let active = document.activeElement;
   while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
 
-  return Boolean(active) && KINDS[roleOf(active)] === 'edit' && !active.readOnly;
+  return active && KINDS[roleOf(active)] === 'edit' && !active.readOnly ? active : null;
+}
+
+function keyboardShown() {
+  return editedField() !== null;
+}
+
+/** The labels that the return key of iOS's keyboard has for the hints of a field. */
+const RETURN_KEYS = new Set(['done', 'go', 'next', 'search', 'send']);
+
+/** Return what the return key of iOS's keyboard is labelled, and whether it ends the input; null without a keyboard. */
+function returnKey() {
+  const field = editedField();
+  if (!field) return null;
+
+  const label = RETURN_KEYS.has(field.enterKeyHint) ? field.enterKeyHint : 'return';
+  return { label, isLast: field.localName === 'input' };
 }
 
 function descendants(node) {
