@@ -8,9 +8,10 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -39,7 +40,9 @@ _READ_BYTES: Final = 8192
 _IDENTITY_BYTES: Final = 100
 _MAX_URLS: Final = 20
 """Maximum number of URLs of a command's output to try: some print those of their documentation, too."""
-_URL: Final = re.compile(r"https?://[^\s\"'<>|`\x00-\x1f\x7f]+")
+_URL: Final = re.compile(r"https?://[^\s\"'<>|`\\^{}*\x00-\x1f\x7f-\U0010ffff]+")
+"""A URL of ASCII: frames, quotes, emphasis and escaped JSON around it are no part of it."""
+_BEHIND_URL: Final = ".,:;!)]"
 
 TunnelFactory: TypeAlias = Callable[[int], AbstractContextManager[str]]
 """Opens a tunnel to a port of 127.0.0.1; the context manager provides its public URL."""
@@ -171,6 +174,8 @@ class _Program:
         self._lines: deque[str] = deque(maxlen=_MAX_LINES)
         self._urls: dict[str, None] = {}
         """The printed URLs, each once, in their order."""
+        self._rest = b""
+        """What follows the last line break: the URL may be in a line that does not end."""
         self._process = subprocess.Popen(  # noqa: S603  # the user's own setting
             bare_python("pytest_device.tunnel_guard", *self._words),
             stdin=subprocess.PIPE,
@@ -192,7 +197,7 @@ class _Program:
             # Before the URLs are tried: what it printed before its end is tried once more.
             has_ended = self._process.poll() is not None
 
-            for url in list(self._urls):
+            for url in dict.fromkeys([*self._urls, *_urls_in(self._rest)]):
                 if time.monotonic() > deadline:
                     break
 
@@ -241,23 +246,37 @@ class _Program:
 
     def _read(self) -> None:
         """Keep the last lines and the URLs; read on, since a full pipe would stop the program."""
-        output = self._process.stdout
-        if output is None:
-            return
+        output = cast("BufferedReader", self._process.stdout)
+        rest = b""
+        # In parts, because a line may be endless; a program that draws over its line ends it with a carriage return.
+        while part := output.read1(_READ_BYTES):
+            *lines, rest = re.split(rb"[\r\n]+", rest + part)
+            if len(rest) > _READ_BYTES:
+                lines.append(rest)
+                rest = b""
+            self._rest = rest
+            self._keep(lines)
 
-        # In parts, because a line may be endless.
-        while line := output.readline(_READ_BYTES):
-            text = line.decode(errors="replace").rstrip()
-            self._lines.append(text[:_LINE_LENGTH])
+        self._rest = b""
+        self._keep([rest])
+
+    def _keep(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            self._lines.append(line.decode(errors="replace").rstrip()[:_LINE_LENGTH])
             if len(self._urls) < _MAX_URLS:
-                for url in _URL.findall(text):
-                    self._urls[url.rstrip(".,;)]")] = None
+                self._urls |= dict.fromkeys(_urls_in(line))
 
     def _error(self, problem: str, effect: str) -> ConfigError:
-        printed = "; ".join(line for line in self._lines if line) or "nothing"
+        lines = [*self._lines, self._rest.decode(errors="replace")[:_LINE_LENGTH]]
+        printed = "; ".join(line for line in lines[-_MAX_LINES:] if line) or "nothing"
         return ConfigError(
             f"the tunnel {shown(self._words[0])!r} (device_tunnel) {problem}. It printed: {shown(printed)}. {effect}"
         )
+
+
+def _urls_in(line: bytes) -> list[str]:
+    text = line.decode(errors="replace")
+    return [url.rstrip(_BEHIND_URL) for url in _URL.findall(text)]
 
 
 def _environment() -> dict[str, str]:

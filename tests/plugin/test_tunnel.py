@@ -21,7 +21,9 @@ port = int(sys.argv[1])
 pathlib.Path(sys.argv[2]).open("a").write(f"{os.getpid()}\\n")
 listener = socket.create_server(("127.0.0.1", 0))
 print("see https://tunnel.invalid/docs.", flush=True)
-print(f"|  http://127.0.0.1:{listener.getsockname()[1]}  |", flush=True)
+url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+sys.stdout.buffer.write(f"│**{url}**│ Ctrl-C to end: ".encode())
+sys.stdout.flush()
 
 def passes(source, target):
     while data := source.recv(65536):
@@ -154,7 +156,9 @@ def test_a_tunnel_that_leads_nowhere_costs_no_device(
     monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 2.0)
     script = tmp_path / "broken.py"
     url = printed.replace("OTHER", service.url)
-    script.write_text(f"import time; print({url!r}, flush=True); time.sleep(60)")
+    # Without a line break, as a prompt.
+    code = f"import time; print({url!r}, end='', flush=True); time.sleep(60)"
+    script.write_text(code)
 
     assert_refused(pytester, service, script, problem)
 
