@@ -500,6 +500,11 @@ def test_the_page_has_the_requested_language_and_region(
             {"unhandledPromptBehavior": "accept and tell"},
             r"'unhandledPromptBehavior' must be contained by .*\"ignore\"",
         ),
+        (
+            {"autoGrantPermissions": "maybe"},
+            "'autoGrantPermissions' must be of type boolean",
+        ),
+        ({"otherApps": [str(APP)]}, "'otherApps' must be of type string"),
         ({"otherApps": "[one"}, r"otherApps must be JSON, not \[one"),
         (
             {"appPackage": "org.example.other"},

@@ -232,6 +232,7 @@ def test_permissions_and_the_time_zone_are_set_by_the_capabilities_of_ios(
     of_ios = {
         "permissions": json.dumps({APP_ID: {"location": "YES", "contacts": "NO"}}),
         "appTimeZone": "Asia/Tokyo",
+        "autoAcceptAlerts": "false",
     }
     of_android = {"autoGrantPermissions": True, "timeZone": "Europe/Vienna"}
     with driven(ios, {"bundleId": APP_ID, **of_ios, **of_android}) as other:
@@ -245,6 +246,7 @@ def test_permissions_and_the_time_zone_are_set_by_the_capabilities_of_ios(
             ["yes", "unset"],
             "+09:00",
         )
+        assert other.capabilities["autoAcceptAlerts"] is False
 
 
 def test_a_session_of_the_browser_is_a_web_session(

@@ -284,7 +284,6 @@ function languageOf({ language, locale, localeScript }) {
 
 /** Split `--es name value` as a shell does. */
 function intentArguments({ optionalIntentArguments }) {
-  if (Array.isArray(optionalIntentArguments)) return optionalIntentArguments.map(String);
   const parts = String(optionalIntentArguments ?? '').match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
 
   return parts.map((part) => part.replace(/"([^"]*)"|'([^']*)'/g, (_, inDouble, inSingle) => inDouble ?? inSingle));

@@ -8,6 +8,7 @@ import * as background from './background.js';
 import { Browser } from './browser.js';
 import * as browserCommands from './browser-commands.js';
 import * as capabilities from './capabilities.js';
+import { constraintsOf } from './capability-types.js';
 import { Chromedriver } from './chromedriver.js';
 import * as contexts from './contexts.js';
 import * as crash from './crash.js';
@@ -107,7 +108,6 @@ export class LocalDriver extends BaseDriver {
     Object.assign(this, density.translated(this));
 
     this.locatorStrategies = STRATEGIES;
-    this.desiredCapConstraints = capabilities.CONSTRAINTS;
     this.proxyReqRes = async (...request) => await (await this.chromedriver()).proxy.proxyReqRes(...request);
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL, async () => await this.browser?.sync());
     /** The connection to the browser. */
@@ -166,7 +166,9 @@ export class LocalDriver extends BaseDriver {
   /** Start the session: connect to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
     // Appium passes the capabilities up to three times, since older protocols had other ones.
-    for (const request of args.slice(0, 3)) capabilities.check(request);
+    const requests = args.slice(0, 3);
+    for (const request of requests) capabilities.check(request);
+    this.desiredCapConstraints = constraintsOf(requests.some(isForIos) ? 'iOS' : 'Android');
 
     dialogs.erase(this);
     await overlay.drawing;
@@ -408,6 +410,13 @@ export class LocalDriver extends BaseDriver {
   async #limit(timeouts) {
     if (this.starting) await this.toBrowser('/timeouts', 'POST', timeouts);
   }
+}
+
+/** Whether a request for a session is one for iOS. */
+function isForIos(request) {
+  const parts = [request?.alwaysMatch, ...(request?.firstMatch ?? [])];
+
+  return parts.some((part) => String(part?.platformName).toLowerCase() === 'ios');
 }
 
 /** Restore the orientation for the next session on the device. */
