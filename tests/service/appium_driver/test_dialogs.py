@@ -253,10 +253,26 @@ def test_a_list_opens_and_sets_the_option_that_is_tapped(driver: Remote) -> None
         assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
 
 
-def test_the_back_key_closes_a_list(driver: Remote) -> None:
+def test_several_options_are_chosen_by_ticks_and_a_button(driver: Remote) -> None:
+    seen(driver, "colours").click()
+    options = driver.find_elements(By.ID, f"{PACKAGE}text1")
+    options[0].click()
+    options[1].click()
+    ticks = [option.get_attribute("checked") for option in options]
+    assert ticks == ["true", "false", "true", "false"]
+
+    driver.find_element(By.ID, f"{PACKAGE}button1").click()
+
+    assert seen(driver, "heard").text == "red,grey"
+    with without_wait(driver):
+        assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
+
+
+@pytest.mark.parametrize("keycode", [4, 111], ids=["back", "escape"])
+def test_the_back_and_the_escape_key_close_a_list(driver: Remote, keycode: int) -> None:
     seen(driver, "colour").click()
     assert driver.find_elements(By.ID, f"{PACKAGE}text1")
-    driver.back()
+    driver.press_keycode(keycode)
     with without_wait(driver):
         assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
     assert seen(driver, "colour").text == "red"

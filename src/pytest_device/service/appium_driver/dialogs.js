@@ -23,16 +23,21 @@ const STYLE = `
   .option[aria-disabled="true"] { opacity: 0.4; }
   button, .option { border: 0; padding: 10px 14px; background: none; color: #06c; font: inherit; text-align: left; }
   .option { display: block; width: 100%; color: #111; cursor: pointer; }`;
-/** Runs on the page that shows the views: reports the button or option that was pressed, and the text typed into a prompt. */
-const LISTEN = `document.addEventListener('click', ({ target }) => {
+/** Runs on the page that shows the views: reports the button or options that were pressed, and the text typed into a prompt. */
+const LISTEN = `const report = (value) => ${BINDING}(JSON.stringify(value));
+document.addEventListener('click', ({ target }) => {
+  const toggled = target.closest('[data-toggle]');
+  if (toggled) toggled.ariaChecked = String(toggled.ariaChecked !== 'true');
+
   const { answer } = target.closest('[data-answer]')?.dataset ?? {};
-  if (answer !== undefined) ${BINDING}(JSON.stringify({ answer }));
+  const checked = [...document.querySelectorAll('[data-toggle][aria-checked=true]')].map(({ dataset }) => Number(dataset.toggle));
+  if (answer !== undefined) report({ answer, checked });
 });
 document.addEventListener('input', ({ target }) => {
-  if (target.localName === 'input') ${BINDING}(JSON.stringify({ text: target.value }));
+  if (target.localName === 'input') report({ text: target.value });
 });
 document.addEventListener('change', ({ target }) => {
-  if (target.localName === 'select') ${BINDING}(JSON.stringify({ turned: target.selectedIndex }));
+  if (target.localName === 'select') report({ turned: target.selectedIndex });
 });
 const field = document.querySelector('input');
 field?.setSelectionRange(field.value.length, field.value.length);`;
@@ -93,14 +98,19 @@ export async function unlessDialog(answer) {
   }
 }
 
-/** Draw the options of a selection list; `choose` sets one by its own index. Throws if they cannot be shown. */
-export async function offer(driver, page, options, choose) {
-  const answer = async ({ answer: place, turned }) => {
-    if (place !== 'dismiss') await unlessDialog(choose(options[turned ?? Number(place)].index));
+/**
+ * Draw the options of a selection list. Throws if they cannot be shown.
+ *
+ * `choose` chooses those at some of its own indexes; `isMultiple` says whether that may be several.
+ */
+export async function offer(driver, page, { options, isMultiple }, choose) {
+  const answer = async ({ answer: place, turned, checked }) => {
+    const places = isMultiple ? checked : [turned ?? Number(place)];
+    if (place !== 'dismiss') await unlessDialog(choose(places.map((each) => options[each].index)));
     // A wheel that was turned stays until it is left.
     if (turned === undefined) erase(driver, { kind: 'list' });
   };
-  const html = driver.platform === 'iOS' ? wheelHtml(options) : listHtml(options);
+  const html = driver.platform === 'iOS' ? wheelHtml(options) : listHtml(options, isMultiple);
   await after(driver, async () => await show(driver, { kind: 'list', page, answer }, html));
 }
 
@@ -208,7 +218,7 @@ export function isPassed({ overlay: { view }, platform, settings }) {
   return String(settings.getSettings().respectSystemAlerts) !== 'true';
 }
 
-/** Dismiss the views as the Back key does; return whether there were any. */
+/** Dismiss the views as Android's keys Back and Escape do; return whether there were any. */
 export async function dismiss({ overlay }) {
   await overlay.drawing;
   const { view } = overlay;
@@ -294,13 +304,20 @@ function dialogHtml(platform, dialog, origin) {
     <div class="buttons" data-class="android.widget.ScrollView">${made}</div></div>`;
 }
 
-function listHtml(options) {
+/** A list for one choice closes with it; one for several has buttons. */
+function listHtml(options, isMultiple) {
+  const [role, effect] = isMultiple ? ['checkbox', 'toggle'] : ['radio', 'answer'];
   const items = options.map(({ text, isSelected, isEnabled }, place) => {
-    const facts = `data-class="android.widget.CheckedTextView" role="radio" aria-checked="${isSelected}"`;
-    const tap = isEnabled ? `data-answer="${place}"` : 'aria-disabled="true"';
+    const facts = `data-class="android.widget.CheckedTextView" role="${role}" aria-checked="${isSelected}"`;
+    const tap = isEnabled ? `data-${effect}="${place}"` : 'aria-disabled="true"';
     return `<div class="option" id="android:id/text1" ${facts} ${tap}>${escaped(text)}</div>`;
   });
-  return `<div class="panel" id="android:id/select_dialog_listview" data-class="android.widget.ListView">${items.join('')}</div>`;
+  const list = `<div id="android:id/select_dialog_listview" data-class="android.widget.ListView">${items.join('')}</div>`;
+  const buttons = `<div class="buttons" data-class="android.widget.ScrollView">
+    <button id="android:id/button2" data-answer="dismiss">${LABELS.dismiss}</button>
+    <button id="android:id/button1" data-answer="accept">${LABELS.accept}</button></div>`;
+
+  return `<div class="panel" data-class="android.widget.LinearLayout">${list}${isMultiple ? buttons : ''}</div>`;
 }
 
 function wheelHtml(options) {

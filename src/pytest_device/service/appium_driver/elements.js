@@ -120,15 +120,15 @@ export const commands = {
 
   /** Tap the center of an element, even if another one covers it, as a finger would. A selection list shows its options. */
   async click(element) {
-    const { options, ...point } = await this.askPage('press', {}, element);
-    if (!options) {
+    const { list, ...point } = await this.askPage('press', {}, element);
+    if (!list) {
       await press(this, point);
       return;
     }
 
     const page = await this.page();
-    const choose = (index) => page.query({ ask: 'choose', index, target: {} }, element);
-    await dialogs.offer(this, page, options, choose);
+    const choose = (indexes) => page.query({ ask: 'choose', indexes, target: {} }, element);
+    await dialogs.offer(this, page, list, choose);
   },
 
   async clear(element) {

@@ -86,8 +86,8 @@ const ANSWERS = {
 
     return isTyped;
   },
-  press: (_, element) => ({ ...pointToPress(element), options: optionsOf(element) }),
-  choose: ({ index }, element) => chooseAt(element, index),
+  press: ({ target }, element) => ({ ...pointToPress(element), list: listOf(element, target) }),
+  choose: ({ indexes }, element) => chooseAt(element, indexes),
   scroll: async ({ right, down, at }, element) => {
     const box = scrollerOf(element ?? document.elementFromPoint(at.x, at.y));
     scrollBy(box, right, down);

@@ -52,25 +52,32 @@ function focus(element, { platform }) {
   }
 }
 
-/** Return the options of a selection list that a press opens, without hidden ones; null for any other element. */
-function optionsOf(element) {
-  if (element.localName !== 'select' || element.multiple || element.size > 1 || !enabledOf(element)) return null;
+/**
+ * Return the selection list that a press opens, without hidden options; null for any other element.
+ *
+ * Phones open one whatever the size of the element.
+ */
+function listOf(element, { platform }) {
+  if (element.localName !== 'select' || !enabledOf(element)) return null;
+  if (element.multiple && platform === 'iOS') return null; // a wheel has one value
 
   const shown = [...element.options].filter((option) => getComputedStyle(option).display !== 'none');
-  return shown.map((option) => ({
+  const options = shown.map((option) => ({
     index: option.index, text: option.text, isSelected: option.selected, isEnabled: enabledOf(option),
   }));
+
+  return { options, isMultiple: element.multiple };
 }
 
-/** Choose the option of a selection list at an index, as a user does. */
-function chooseAt(element, index) {
+/** Choose the options of a selection list at some indexes, as a user does; others keep their state if they cannot be chosen. */
+function chooseAt(element, indexes) {
   element.focus();
-  const option = element.options[index];
-  if (!option || !enabledOf(option)) return;
-  // A browser dispatches no events for the option that is chosen already.
-  if (option.selected) return;
+  const selected = ({ index }) => indexes.includes(index);
+  const changed = [...element.options].filter((option) => enabledOf(option) && option.selected !== selected(option));
+  // A browser dispatches no events for options that are chosen already. Of a list for one choice, only a new one is a change.
+  if (!changed.some((option) => element.multiple || selected(option))) return;
 
-  option.selected = true;
+  for (const option of changed) option.selected = selected(option);
   notify(element);
 }
 
@@ -91,5 +98,5 @@ function turn(element, order, target) {
     : enabled.findLast((other) => other < selectedIndex);
   if (index === undefined) throw new Refusal('state', `the picker wheel has no ${order} value: it is at '${textOf(element)}'`);
 
-  chooseAt(element, index);
+  chooseAt(element, [index]);
 }
