@@ -466,7 +466,8 @@ def test_a_session_is_not_created_once_the_budget_was_used_up_during_its_wait_fo
         network.clock,
         interval_seconds=5,
         retry_quota=0,
-        budget=Budget(0.3, network.clock),
+        # One boot, and less than the shortest pause after a refusal.
+        budget=Budget(0.27, network.clock),
     )
     harness = PoolHarness(client, network.clock, breaker=breaker)
     harness.use(requirement("first"))
