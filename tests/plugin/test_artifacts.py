@@ -17,6 +17,17 @@ import pytest
 @pytest.mark.device(platform="android")
 def test_fails(): assert 1 == 2, "the test's own error"
 """
+OF_AN_EARLIER_RUN = """
+import json, pytest
+
+@pytest.mark.device(platform="android")
+def test_fails(device_session, device_artifacts_dir):
+    for name in ("session.json", "video.webm", "notes.txt", "../other.txt"):
+        (device_artifacts_dir / name).write_text("old")
+    names = ["session.json", "video.webm", "../other.txt", "video.mp4"]
+    (device_artifacts_dir / "failure.json").write_text(json.dumps({"files": names}))
+    assert False
+"""
 ADDRESS = "https://user:pw123456@archives.example/app.zip"
 
 
@@ -315,6 +326,28 @@ def test_a_failure_is_written_for_a_device_that_cannot_be_read(
     assert [device["session"] for device in failure["device"]] == [
         session["id"] for session in service.sessions()
     ]
+
+
+def test_a_failure_replaces_the_files_of_one_in_an_earlier_run_and_no_others(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=OF_AN_EARLIER_RUN)
+
+    options = ("--device-artifacts-dir=left", "--junitxml=report.xml")
+    pytester.runpytest(*options).assert_outcomes(failed=1)
+
+    assert service.statuses() == ["stopped"]
+    (failure,) = Path("left").rglob("failure.json")
+    assert sorted(path.name for path in failure.parent.iterdir()) == [
+        "failure.json",
+        "failure.md",
+        "notes.txt",
+        "session.json",
+        "trace.zip",
+    ]
+    assert (failure.parent / "session.json").read_text() != "old"
+    assert Path("left/other.txt").read_text() == "old"
+    assert "/video.webm]]" not in Path("report.xml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -445,6 +445,7 @@ class EvidenceTaker:
         masked = self._recorder.masker.value(report)
 
         try:
+            _remove_earlier(evidence.directory, files)
             # "replace": what an app shows may have half a character, which no encoding has.
             text = json.dumps(to_json(masked), indent=2, ensure_ascii=False)
             (evidence.directory / FAILURE_FILE).write_text(
@@ -629,6 +630,24 @@ class EvidenceTaker:
                 for frame in reversed(frames)
             ],
         )
+
+
+def _remove_earlier(directory: Path, files: Collection[str]) -> None:
+    """Remove what an earlier run saved of a failure of the same test, unless this one has written it anew.
+
+    An old video or session page would pass for one of this failure. Files of the test itself are not listed.
+    """
+    try:
+        earlier = json.loads((directory / FAILURE_FILE).read_text("utf-8"))
+        names = [str(name) for name in earlier["files"]]
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        return
+
+    for name in {*names} - {*files}:
+        path = directory / name
+        # The file may be another program's: nothing outside of the directory is removed.
+        if path.resolve().is_relative_to(directory.resolve()) and path.is_file():
+            path.unlink(missing_ok=True)
 
 
 def _name_directory(item: pytest.Item, evidence: Evidence) -> None:
