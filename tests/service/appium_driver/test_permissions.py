@@ -229,18 +229,20 @@ def test_a_named_button_of_ios_is_pressed(iphone: Remote) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "answer"),
+    ("platform", "capability", "answer"),
     [
-        ("autoGrantPermissions", "-here"),
-        ("autoAcceptAlerts", "-here"),
-        ("autoDismissAlerts", "-no1"),
+        ("android", "autoGrantPermissions", "-here"),
+        ("ios", "autoAcceptAlerts", "-no1"),  # the last button: "Don't Allow"
+        ("ios", "autoDismissAlerts", "-here"),
     ],
 )
 def test_capabilities_answer_questions(
-    android: Session, capability: str, answer: str
+    request: pytest.FixtureRequest, platform: str, capability: str, answer: str
 ) -> None:
-    wanted = {"app": str(APP), "appium:appPackage": APP_ID, capability: True}
-    with driven(android, wanted) as driver:
+    session: Session = request.getfixturevalue(platform)
+    named = {"android": "appPackage", "ios": "bundleId"}[platform]
+    wanted = {"app": str(APP), named: APP_ID, capability: True}
+    with driven(session, wanted) as driver:
         driver.implicitly_wait(WAIT_SECONDS)
         driver.set_location(48.1, 11.5)
         ask(driver, POSITION)

@@ -30,6 +30,7 @@ ATTACHED: Final = {
     "shouldTerminateApp": False,
 }
 """Capabilities of a driver that leaves the app as it is."""
+ACCEPTS: Final = {"unhandledPromptBehavior": "accept"}
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +84,9 @@ def test_both_see_and_answer_one_question(older: Remote, android: Session) -> No
 @pytest.mark.parametrize(
     ("capabilities", "newer_capabilities", "answer"),
     [
-        ({}, {"autoAcceptAlerts": True}, "-true"),
-        ({"autoAcceptAlerts": True}, {"autoDismissAlerts": True}, "-false"),
-        ({"autoAcceptAlerts": True}, {}, None),
+        ({}, ACCEPTS, "-true"),
+        (ACCEPTS, {"unhandledPromptBehavior": "dismiss"}, "-false"),
+        (ACCEPTS, {"autoAcceptAlerts": True}, None),  # a capability of iOS
     ],
     ids=["newer-accepts", "newer-dismisses", "newer-leaves-it-open"],
 )

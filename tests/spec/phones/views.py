@@ -1,5 +1,6 @@
 """Native classes, attributes and states of views."""
 
+import re
 from typing import Final
 
 from appium.webdriver import Remote
@@ -182,6 +183,15 @@ def ios_rows() -> tuple[Row, ...]:
             page="<p>Milk</p>",
             example=Find(By.CLASS_NAME, "XCUIElementTypeApplication", "type"),
             answer="XCUIElementTypeApplication",
+        ),
+        Row(
+            name="the-root-of-the-page-source",
+            platforms=(IOS,),
+            rule="The page source has the application in an element of the driver.",
+            source=Source(*XCUITEST, "lib/commands/source.ts"),
+            page=FIELD,
+            example=lambda driver: re.findall(r"<(\w+)", driver.page_source)[:2],
+            answer=["AppiumAUT", "XCUIElementTypeApplication"],
         ),
         Row(
             name="the-window-is-an-element",

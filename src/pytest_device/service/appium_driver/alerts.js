@@ -32,16 +32,17 @@ export const commands = {
 };
 
 /** Return the behavior for an unexpected alert, in WebDriver's words: accept, dismiss or ignore, with or without notify. */
-export function behavior(opts) {
-  if (opts.autoAcceptAlerts) return 'accept';
-  if (opts.autoDismissAlerts) return 'dismiss';
+export function behavior({ opts, platform }) {
+  // Capabilities of XCUITest: UiAutomator2 has neither.
+  if (platform === 'iOS' && opts.autoAcceptAlerts) return 'accept';
+  if (platform === 'iOS' && opts.autoDismissAlerts) return 'dismiss';
 
   return opts.unhandledPromptBehavior ?? 'ignore';
 }
 
 /** Close a dialog that just opened, if the capabilities require it; else the next command has it drawn. */
 export function onDialog(driver, page) {
-  const [action, ...more] = behavior(driver.opts).split(' ');
+  const [action, ...more] = behavior(driver).split(' ');
   if (action === 'ignore') return;
 
   const isReported = more.includes('notify');

@@ -258,7 +258,7 @@ export class LocalDriver extends BaseDriver {
     const requested = {
       browserName: 'chrome',
       pageLoadStrategy: this.opts.pageLoadStrategy ?? 'normal',
-      unhandledPromptBehavior: alerts.behavior(this.opts),
+      unhandledPromptBehavior: alerts.behavior(this),
       timeouts: this.#timeouts,
       'goog:chromeOptions': { debuggerAddress: `${HOST}:${process.env.PYTEST_DEVICE_DEBUGGING_PORT}` },
     };

@@ -53,6 +53,7 @@ function frameOf(frame, index) {
   return { number: index + 1, url: inner?.URL ?? frame.src, title: inner?.title ?? frame.title, x, y, width, height };
 }
 
+const SOURCE_ROOT = 'AppiumAUT';
 const ANSWERS = {
   find: async ({ query, target, many }, element) => {
     const all = query.scroll ? await findByScrolling(query, target, element) : find(query, target, element);
@@ -61,7 +62,10 @@ const ANSWERS = {
   },
   source: ({ target }) => {
     const xml = new XMLSerializer().serializeToString(xmlOf(treeOf(target)).document);
-    return `<?xml version="1.0" encoding="UTF-8"?>\n${xml}`;
+    // XCUITest has WebDriverAgent put the tree in an element of its own, which no locator finds.
+    const tree = target.platform === 'iOS' ? `<${SOURCE_ROOT}>${xml}</${SOURCE_ROOT}>` : xml;
+
+    return `<?xml version="1.0" encoding="UTF-8"?>\n${tree}`;
   },
   describe: ({ target }, element) => descriptionOf(element, target),
   middle: (_, element) => middleOf(element),

@@ -34,7 +34,7 @@ const QUESTIONS = {
 export function onQuestion(driver, page, { name, end }) {
   const [question, buttons] = QUESTIONS[driver.platform][name];
   const answer = async (isAllowed) => await driver.allow(name, isAllowed ? 'granted' : 'denied');
-  const [action] = behavior(driver.opts).split(' ');
+  const [action] = behavior(driver).split(' ');
   dialogs.queue(driver, {
     page,
     end,
