@@ -12,6 +12,7 @@ BLOCKS_HOST = (
     "pytest-socket blocks the connection to 127.0.0.1, which is missing in"
     " --allow-hosts or *: add 127.0.0.1. No device was requested*"
 )
+WARNING_IS_ERROR = "error:A test tried:UserWarning"
 
 
 def test_a_device_is_provided_or_the_intercepting_plugin_is_named_immediately(
@@ -81,7 +82,7 @@ def test_a_device_is_provided_or_the_intercepting_plugin_is_named_immediately(
 @pytest.mark.parametrize(
     ("options", "refusal"),
     [
-        (["--disable-socket"], BLOCKS_ALL),
+        (["--disable-socket", f"-W{WARNING_IS_ERROR}"], BLOCKS_ALL),
         (["--allow-hosts=127.0.0.2"], BLOCKS_HOST),
         (["--disable-socket", "--allow-hosts=127.0.0.1"], None),
     ],
@@ -112,3 +113,38 @@ def test_no_device_is_requested_if_its_service_is_blocked(
             [f"config: {refusal}", "*= 1 error, 1 not attempted in *"]
         )
         assert service.requests() == []
+
+
+def test_a_test_without_network_does_not_fail_the_one_whose_device_boots_meanwhile(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    # Else its first poll could come before the network is blocked, and leave a connection.
+    service.add_fault("create", "delay", seconds=0.5)
+    pytester.makepyfile(
+        """
+        import pytest, socket, threading
+
+        @pytest.mark.disable_socket
+        def test_plain(monkeypatch):
+            is_tried = threading.Event()
+            blocked = socket.getaddrinfo
+
+            def noted(*arguments):
+                is_tried.set()
+                return blocked(*arguments)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(socket, "getaddrinfo", noted)
+                assert is_tried.wait(60)
+
+        @pytest.mark.device(platform="android")
+        def test_driven(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest_subprocess(
+        f"-W{WARNING_IS_ERROR}", "--device-no-reorder"
+    )
+
+    result.assert_outcomes(passed=2)
+    assert service.statuses() == ["stopped"]

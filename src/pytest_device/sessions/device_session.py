@@ -50,7 +50,7 @@ from pytest_device.sessions.lifecycle import (
     timed_out,
 )
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.network import check_not_blocked
+from pytest_device.sessions.network import InterceptedError, check_not_blocked
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.replies import is_suspicious, is_temporary, retry_after_of
 from pytest_device.sessions.reporter import Deferred, Relay
@@ -302,7 +302,8 @@ class DeviceSession:
         """Take one step: create it or poll it once; ``due`` is the time of the next step.
 
         Raises:
-            ConfigError: pytest-socket blocks the connection to the service.
+            BlockedError: pytest-socket blocks the connection to the service.
+            InterceptedError: A plugin blocks or answers the calls to it.
             ServiceError: The service refused, or didn't respond.
             SessionError: It will not become ready, or not in time.
             LeaseTimeoutError: It could not be created in time.
@@ -345,6 +346,10 @@ class DeviceSession:
             # Last: another thread may read the state.
             self._move(State.READY)
 
+    def postpone(self) -> None:
+        """Take the next step later: the test that runs now, which does not use the session, blocks its calls."""
+        self.due = self._config.clock() + self._policy.poll_interval_seconds
+
     def _may_begin(self) -> bool:
         """Take over a warm session, or return whether one may be created now."""
         # Only once: a retry creates a session.
@@ -371,6 +376,10 @@ class DeviceSession:
 
     def _note_failure(self, error: DeviceError) -> None:
         """Report a failure to the breaker: in front of the service it affects all requests, else equal ones."""
+        # The test that runs now has no network: equal sessions of others may start.
+        if isinstance(error, InterceptedError):
+            return
+
         if calls := self._attempt.outage_calls(error):
             self._start_permit.release()
             self._create_permit.failed(error, calls=calls)
@@ -852,10 +861,13 @@ class _Attempt:
 
     def _is_tolerated(self, error: ServiceError) -> bool:
         """Return whether the response may come from a replica that lags behind or an intermediary such as a proxy."""
+        if not is_suspicious(error):
+            return False
+
         now = self._config.clock()
         if self._suspicious_since is None:
             self._suspicious_since = now
-        return is_suspicious(error) and now - self._suspicious_since < GONE_SECONDS
+        return now - self._suspicious_since < GONE_SECONDS
 
     def _tolerate(self, error: ServiceError, session: Session) -> None:
         """Delay the next poll as the service asks, but not beyond the wait's timeout."""

@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from traceback import walk_tb
 from types import MethodType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -108,6 +109,14 @@ def _proxy_to(host: str) -> str:
     return address
 
 
+class InterceptedError(ServiceError):
+    """A plugin blocks or answers the calls of the test that runs now: that says nothing about the service."""
+
+
+class BlockedError(ConfigError):
+    """A plugin blocks the connections of the test that runs now, so that nothing was requested."""
+
+
 _BLOCKER: Final = "pytest_socket"
 _CONNECT_SECONDS: Final = 10.0
 _BLOCKS_ALL: Final = (
@@ -121,7 +130,7 @@ _BLOCKS_HOST: Final = (
 
 
 def check_not_blocked(url: str) -> None:
-    """Raise ConfigError if pytest-socket blocks connections of this process to a service.
+    """Raise BlockedError if pytest-socket blocks connections of this process to a service.
 
     The call that creates a session would succeed all the same, since the reaper sends it: the device would be paid for,
     and no other call would reach the service.
@@ -138,18 +147,28 @@ def check_not_blocked(url: str) -> None:
     except OSError:
         return  # it is not blocked, and the calls report it
     except Exception as error:
-        if not _is_of_blocker(type(error)):
+        if _package_of(error) != _BLOCKER:
             raise
 
-        is_host_blocked = type(error).__name__ == "SocketConnectBlockedError"
+        is_host_blocked = "connect()" in str(error)
         message = _BLOCKS_HOST if is_host_blocked else _BLOCKS_ALL
-        raise ConfigError(message.format(host=host)) from None
+        raise BlockedError(message.format(host=host)) from None
 
 
 def _is_of_blocker(value: object) -> bool:
     """Return whether a class or function is one of pytest-socket."""
     module: str | None = getattr(value, "__module__", None)
     return (module or "").partition(".")[0] == _BLOCKER
+
+
+def _package_of(error: Exception) -> str:
+    """Return the package that an error comes from: pytest-socket warns first, and a suite may make that an error."""
+    module = type(error).__module__
+    if isinstance(error, Warning):
+        for frame, _line in walk_tb(error.__traceback__):
+            module = str(frame.f_globals.get("__name__"))
+
+    return module.partition(".")[0]
 
 
 _HANDLE: Final = httpx.HTTPTransport.handle_request
@@ -172,18 +191,18 @@ def protect_from_mocks(client: httpx.Client) -> httpx.Client:
 
 @contextmanager
 def naming_intercepting_plugin(url: str) -> Generator[None]:
-    """Raise ServiceError with the plugin's name and the fix if a plugin blocks a call to ``url`` in the block."""
+    """Raise InterceptedError with the plugin's name and the fix if a plugin blocks a call to ``url`` in the block."""
     try:
         yield
     except Exception as error:
-        package = type(error).__module__.partition(".")[0]
+        package = _package_of(error)
         if package not in _FIXES:
             raise
         raise _intercepted(package, url) from None
 
 
 def check_sent(reply: httpx.Response, url: str) -> None:
-    """Raise ServiceError with the plugin's name and the fix for a reply that no connection delivered."""
+    """Raise InterceptedError with the plugin's name and the fix for a reply that no connection delivered."""
     if "network_stream" not in reply.extensions:
         import httpcore
 
@@ -192,9 +211,9 @@ def check_sent(reply: httpx.Response, url: str) -> None:
         )
 
 
-def _intercepted(package: str, url: str) -> ServiceError:
+def _intercepted(package: str, url: str) -> InterceptedError:
     host = urlsplit(url).hostname or ""
     fix = _FIXES.get(package, "let them pass").format(host=host)
-    return ServiceError(
+    return InterceptedError(
         f"{package.replace('_', '-')} intercepts calls to {host}: {fix}"
     )

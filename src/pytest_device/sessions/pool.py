@@ -26,6 +26,7 @@ from pytest_device.sessions.device_session import (
 )
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import SLICE_SECONDS, WaitPolicy
+from pytest_device.sessions.network import BlockedError, InterceptedError
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement
@@ -763,6 +764,8 @@ class Background:
                     session.stop()
                 else:
                     session.advance()
+            except (BlockedError, InterceptedError):
+                session.postpone()
             except BaseException as error:  # noqa: BLE001  # raised in the test that waits for the session
                 session.assignment.give_up(error)
                 session.stop_after(error)
