@@ -527,6 +527,15 @@ def android_rows() -> tuple[Row, ...]:
             answer="Ada\nBen",
         ),
         Row(
+            name="keys-with-the-mark-of-enter",
+            platforms=(ANDROID,),
+            rule="A text that ends with a backslash and an n is followed by the Enter key.",
+            source=server("handler/SendKeysToElement.java", "2e904aca"),
+            page=LINES,
+            example=Then(Keys(VIEW, r"Ada\n"), Find(*VIEW)),
+            answer="sent\n",
+        ),
+        Row(
             name="the-text-of-a-slider",
             platforms=(ANDROID,),
             rule="The text of a view with a range is its position, a float.",
