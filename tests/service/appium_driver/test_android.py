@@ -211,7 +211,7 @@ def test_scroll_gestures_report_the_end(driver: Remote) -> None:
 @pytest.mark.parametrize(
     ("gesture", "given", "seen"),
     [
-        ("longClickGesture", {}, "held"),
+        ("longClickGesture", {}, "menu"),
         ("doubleClickGesture", {"x": 1}, "twice"),  # half a point is ignored
         ("pinchOpenGesture", {"percent": 0.7}, "two fingers"),
     ],

@@ -163,7 +163,7 @@ def test_half_a_point_is_refused(driver: Remote) -> None:
 
 @pytest.mark.parametrize(
     ("gesture", "given", "seen"),
-    [("touchAndHold", {"duration": 1}, "held"), ("doubleTap", {}, "twice")],
+    [("touchAndHold", {"duration": 1}, "held click"), ("doubleTap", {}, "twice")],
 )
 def test_gestures_arrive_as_touches(
     driver: Remote, gesture: str, given: dict[str, int], seen: str

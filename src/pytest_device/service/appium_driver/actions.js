@@ -5,6 +5,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
 import { util } from 'appium/support.js';
+import { unlessDialog } from './dialogs.js';
+import { LONG_PRESS_MS } from './gestures.js';
 import { Keyboard } from './keyboard.js';
 
 /** Between two events of a movement: a phone's screen reports touches once per frame. */
@@ -23,7 +25,12 @@ export const commands = {
 
     const screen = await this.askPage('screen');
     const centerOf = (element) => this.askPage('center', {}, element);
-    await this.inputs.perform(page, sources, screen, centerOf);
+    // The views over an app are native, and an iPhone's browser has no event for it.
+    const hasMenus = this.platform === 'Android' && !this.overlay.view;
+    const onLongPress = async (point) => {
+      if (hasMenus) await unlessDialog(this.askPage('longPress', point));
+    };
+    await this.inputs.perform(page, sources, { screen, centerOf, onLongPress });
     await page.settled();
   },
 
@@ -37,12 +44,16 @@ export const commands = {
 
 /** The state of all input sources, which lasts from command to command until it is released. */
 class Inputs {
-  /** The fingers by the ID of their source: { x, y, isDown, number }. */
+  /**
+   * The fingers by the ID of their source: { x, y, isDown, number, downSince, mayPressLong }.
+   *
+   * The last two are for those that are down: when they were put down, in milliseconds, and whether they have rested since.
+   */
   #pointers = new Map();
   #keyboard = new Keyboard();
 
   /** Perform the actions of all sources, tick by tick: the first ones at once, then the second ones. */
-  async perform(page, sources, screen, centerOf) {
+  async perform(page, sources, { screen, centerOf, onLongPress }) {
     const ticks = Math.max(0, ...sources.map(({ actions }) => actions.length));
     for (let index = 0; index < ticks; index += 1) {
       const tick = [];
@@ -52,6 +63,7 @@ class Inputs {
       }
 
       await this.#performTick(page, tick);
+      await this.#pressLong(onLongPress);
     }
   }
 
@@ -116,7 +128,10 @@ class Inputs {
         const part = ms > 0 ? Math.min(passed / ms, 1) : 1;
         const x = from.x + (to.x - from.x) * part;
         const y = from.y + (to.y - from.y) * part;
-        if (pointer.isDown && (x !== pointer.x || y !== pointer.y)) isTouchMoved = true;
+        if (pointer.isDown && (x !== pointer.x || y !== pointer.y)) {
+          isTouchMoved = true;
+          pointer.mayPressLong = false;
+        }
         Object.assign(pointer, { x, y });
       }
       if (isTouchMoved) await page.dispatch([this.#touchEvent('touchMove')]);
@@ -142,9 +157,20 @@ class Inputs {
   #pressed(parts, isDown) {
     if (parts.length === 0) return [];
 
-    for (const { source } of parts) this.#pointer(source).isDown = isDown;
+    for (const { source } of parts) {
+      Object.assign(this.#pointer(source), { isDown, downSince: Date.now(), mayPressLong: true });
+    }
 
     return [this.#touchEvent(isDown ? 'touchStart' : 'touchEnd')];
+  }
+
+  /** Report a long press of a finger that has rested for long enough, once. Several fingers make other gestures. */
+  async #pressLong(onLongPress) {
+    const [finger, ...others] = this.#touches();
+    if (!finger?.mayPressLong || others.length > 0 || Date.now() - finger.downSince < LONG_PRESS_MS) return;
+
+    finger.mayPressLong = false;
+    await onLongPress({ x: finger.x, y: finger.y });
   }
 
   #pointer(source) {

@@ -91,6 +91,7 @@ const ANSWERS = {
     return isTyped;
   },
   press: ({ target }, element) => ({ ...pointToPress(element), list: listOf(element, target) }),
+  longPress: (point) => longPress(point),
   choose: ({ indexes }, element) => chooseAt(element, indexes),
   scroll: async ({ right, down, at }, element) => {
     const box = scrollerOf(element ?? document.elementFromPoint(at.x, at.y));

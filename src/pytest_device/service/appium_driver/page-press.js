@@ -29,6 +29,47 @@ function pointToPress(element) {
   return centerOfBox(visiblePart(element, box) ?? box);
 }
 
+/** How long after a touch its click comes at the latest, in milliseconds. */
+const CLICK_MS = 100;
+/** The events that a touch ends with. */
+const OF_CLICK = ['mousedown', 'mouseup', 'click'];
+
+/** Do what a browser does for a finger that rests: ask for a menu; the end of the touch is no click then. */
+function longPress({ x, y }) {
+  swallowClick(x, y);
+
+  const event = { bubbles: true, cancelable: true, composed: true, view: window, clientX: x, clientY: y };
+  innermostAt(document, x, y)?.dispatchEvent(new PointerEvent('contextmenu', { ...event, pointerType: 'touch' }));
+}
+
+/** Return the element at a point, also one within a custom element. */
+function innermostAt(root, x, y) {
+  const element = root.elementFromPoint(x, y);
+  const isInner = element?.shadowRoot && element.shadowRoot !== root;
+
+  return (isInner && innermostAt(element.shadowRoot, x, y)) || element;
+}
+
+/** Keep the click of the touch at a point from the page. A field is focused all the same. */
+function swallowClick(x, y) {
+  const swallow = (event) => {
+    if (Math.abs(event.clientX - x) > 1 || Math.abs(event.clientY - y) > 1) return;
+
+    event.stopImmediatePropagation();
+    if (event.type !== 'click') return;
+    event.preventDefault();
+    end();
+  };
+  const end = () => {
+    for (const type of OF_CLICK) removeEventListener(type, swallow, true);
+  };
+
+  for (const type of OF_CLICK) addEventListener(type, swallow, true);
+  // The page may have prevented the click itself.
+  const options = { capture: true, once: true };
+  for (const type of ['touchend', 'touchcancel']) addEventListener(type, () => setTimeout(end, CLICK_MS), options);
+}
+
 /** Focus a field for typing, with the caret at the end of its text. */
 function focus(element, { platform }) {
   const root = element.getRootNode();
