@@ -15,6 +15,7 @@ from selenium.common.exceptions import (
 from tests.spec.phones.row import (
     ANDROID,
     APP_ID,
+    BOTH,
     IOS,
     NOT_READ,
     UIAUTOMATOR2,
@@ -51,6 +52,14 @@ WDA_TYPES: Final = Source(
     *WEBDRIVERAGENT, f"{LIBRARY}/Utilities/FBElementTypeTransformer.m"
 )
 
+REACT_NATIVE: Final = Source(
+    "react-native",
+    "44d42cd6",
+    "ReactAndroid/src/main/java/com/facebook/react/views/text/TextTransform.java",
+)
+VISIBLE: Final = Source(
+    "Android", "15", "core/java/android/view/View.java (isVisibleToUser)"
+)
 FOCUS: Final = Source(
     "appium-uiautomator2-server", "10.6.6", "handler/ActiveElement (in the APK)"
 )
@@ -77,6 +86,13 @@ RENDERED: Final = """
     <button onclick="document.getElementById('box').innerHTML =
       '<p data-testid=view>Second</p>'">Render</button>"""
 REMOVED: Final = RENDERED.replace("<p data-testid=view>Second</p>", "")
+
+
+def displayed_after_click(driver: Remote) -> bool:
+    """Click a view; return whether it is displayed then."""
+    view = driver.find_element(*VIEW)
+    view.click()
+    return view.is_displayed()
 
 
 def active_text(driver: Remote) -> str:
@@ -500,6 +516,24 @@ def android_rows() -> tuple[Row, ...]:
             answer="Ada",
         ),
         Row(
+            name="a-transparent-view",
+            platforms=(ANDROID,),
+            rule="A view is not there if it, or one around it, is entirely transparent.",
+            source=VISIBLE,
+            page=f'<div style="opacity: 0">{FIELD}</div>',
+            example=FindAll(*VIEW),
+            answer=[],
+        ),
+        Row(
+            name="a-view-that-becomes-transparent",
+            platforms=(ANDROID,),
+            rule="A view is not displayed while it is entirely transparent.",
+            source=VISIBLE,
+            page='<button data-testid="view" onclick="style.opacity = 0">Go</button>',
+            example=displayed_after_click,
+            answer=False,
+        ),
+        Row(
             name="the-active-element",
             platforms=(ANDROID,),
             rule="The active element has the focus.",
@@ -601,4 +635,27 @@ def android_rows() -> tuple[Row, ...]:
     )
 
 
-ROWS: Final = (*class_rows(), *ios_rows(), *android_rows())
+def text_rows() -> tuple[Row, ...]:
+    """Return the rows about the texts of both platforms, one for each style of a text."""
+    styles = {
+        "text-transform: uppercase": ("is this it?", "IS THIS IT?"),
+        "text-transform: capitalize": ("is this it?", "Is This It?"),
+        "white-space: pre-wrap": ("In  all: ", "In  all: "),
+        "white-space: normal": (" In\n  all: ", "In all:"),
+    }
+
+    return tuple(
+        Row(
+            name=f"the-text-of-{style.replace(': ', '-')}",
+            platforms=BOTH,
+            rule="A text is what is shown; React Native has the texts of its styles itself.",
+            source=REACT_NATIVE,
+            page=f'<p data-testid="view" style="{style}">{text}</p>',
+            example=Find(*VIEW),
+            answer=shown,
+        )
+        for style, (text, shown) in styles.items()
+    )
+
+
+ROWS: Final = (*class_rows(), *ios_rows(), *android_rows(), *text_rows())

@@ -20,8 +20,20 @@ function rendered(element, target) {
   const node = nodeOf(element, null, target);
   const siblings = [...(element.parentElement?.children ?? [])];
   node.attributes = { index: String(Math.max(siblings.indexOf(element), 0)), ...node.attributes };
+  if (isWithinTransparent(element, target)) {
+    node.facts.displayed = false;
+    node.attributes.displayed = 'false';
+  }
 
   return node;
+}
+
+function isWithinTransparent(element, target) {
+  for (let outer = element; outer; outer = outer.parentElement) {
+    if (isTransparent(outer, getComputedStyle(outer), target)) return true;
+  }
+
+  return false;
 }
 
 /** Scroll an element into view; return its center. */

@@ -85,22 +85,37 @@ function scrolls(element, style) {
 }
 
 /** Return the text of an element with text of its own, including its plain inline content. */
-function textOf(element) {
+function textOf(element, style = getComputedStyle(element)) {
   if (element.localName === 'select') return element.selectedOptions[0]?.text ?? '';
   if (element.localName === 'input' && ['button', 'submit', 'reset'].includes(element.type)) return element.value;
   if (element.localName === 'svg') return '';
 
   const hasText = [...element.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
 
-  return hasText ? tidy(inline(element)) : '';
+  if (!hasText) return '';
+
+  const text = inline(element, style);
+  // Of React Native, too: a text view has all spaces of its text.
+  return ['pre', 'pre-wrap', 'break-spaces'].includes(style.whiteSpace) ? text : tidy(text);
 }
 
-function inline(element) {
+function inline(element, style = getComputedStyle(element)) {
   return [...element.childNodes].map((child) => {
-    if (child.nodeType === Node.TEXT_NODE) return child.data;
+    if (child.nodeType === Node.TEXT_NODE) return shown(child.data, style);
     if (child.localName === 'br') return '\n';
     return child.nodeType === Node.ELEMENT_NODE && absorbed(child) ? inline(child) : ' ';
   }).join('');
+}
+
+/** Return a text as its style shows it, except for spaces at its ends. */
+function shown(data, { whiteSpace, textTransform }) {
+  const text = /^(pre|break)/.test(whiteSpace) ? data : data.replace(/\s+/g, ' ');
+  switch (textTransform) {
+    case 'uppercase': return text.toUpperCase();
+    case 'lowercase': return text.toLowerCase();
+    case 'capitalize': return text.replace(/(?<![\p{L}\p{N}])\p{L}/gu, (letter) => letter.toUpperCase());
+    default: return text;
+  }
 }
 
 /** Return whether an inline element is a part of the text around it, as in a text view of a phone. */
@@ -210,7 +225,7 @@ function alertIdOf(element, kind) {
 /** Return the properties from which both platforms' attributes are derived. */
 function factsOf(element) {
   const style = getComputedStyle(element);
-  const text = textOf(element);
+  const text = textOf(element, style);
   const kind = kindOf(element, style, text);
   const active = ACTIVE.has(kind);
   const edit = kind === 'edit';
@@ -380,6 +395,14 @@ function nodeOf(element, parent, target) {
   return { type, attributes, element, parent, rect: facts.rect, children: [], facts };
 }
 
+/** Controls that apps make transparent to draw them themselves, as React Native for Web does with a switch. */
+const DRAWN_BY_APP = 'select, input:is([type="checkbox"], [type="radio"], [type="range"], [type="file"])';
+
+/** Return whether an element is no view of Android, with all that is in it, because it is entirely transparent. */
+function isTransparent(element, style, { platform }) {
+  return platform === 'Android' && style.opacity === '0' && !element.matches(DRAWN_BY_APP);
+}
+
 function isHidden(element, style) {
   if (LEFT_OUT.has(element.localName) || element.ariaHidden === 'true' || element.inert) return true;
   // Closed details hide their content in a box of the browser, not by a style of it.
@@ -402,7 +425,7 @@ function childrenOf(element) {
 function grow(elements, parent, target) {
   for (const element of elements) {
     const style = getComputedStyle(element);
-    if (isHidden(element, style)) continue;
+    if (isHidden(element, style) || isTransparent(element, style, target)) continue;
 
     // An element that is not drawn itself may have descendants that are.
     const isDrawn = style.visibility !== 'hidden' && style.visibility !== 'collapse' && style.display !== 'contents';
