@@ -456,6 +456,16 @@ def test_a_session_of_another_platform_than_requested_is_not_used_but_stopped(
     assert network.statuses() == ["stopped"]
 
 
+def test_a_platform_or_type_that_the_document_lacks_is_not_another_one(
+    client: DeviceClient, network: FakeNetwork
+) -> None:
+    network.faults["create"] = [changed(platform="hologram", type="hologram")]
+
+    leased(client, network)
+
+    assert network.statuses() == ["stopped"]
+
+
 URL_ONLY = {"appiumUrl": "http://devices.example:4723"}
 INCOMPLETE = pytest.mark.parametrize(
     "missing", [{}, {"capabilities": None}], ids=["absent", "null"]

@@ -30,6 +30,8 @@ from pytest_device.spec import (
     POLL_INTERVAL_SECONDS,
     STATES,
     TERMINAL,
+    Platform,
+    SessionType,
     Status,
 )
 
@@ -263,10 +265,16 @@ def lost_answer(name: str | None, minutes: int) -> str:
 def check_kind(operation: str, request: SessionRequest, session: Session) -> None:
     """Raise UnexpectedReplyError if a reply is about a session of another type or platform than requested.
 
-    The service may leave out either of them.
+    The service may leave out either of them, or have words for them that the document lacks.
     """
+    platform, kind = session.platform, session.type
+    if not isinstance(platform, Platform):
+        platform = request.platform
+    if not isinstance(kind, SessionType):
+        kind = request.type
+
     requested = f"{request.platform} {request.type}"
-    returned = f"{session.platform or request.platform} {session.type or request.type}"
+    returned = f"{platform} {kind}"
     if returned != requested:
         raise UnexpectedReplyError(
             f"{operation}: requested {requested}, the service returned {returned}"
