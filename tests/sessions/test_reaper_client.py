@@ -553,6 +553,22 @@ def test_a_create_call_that_is_not_sent_because_the_run_ends_is_not_retried(
         assert clock() == began
 
 
+def test_a_process_that_outlives_the_run_it_follows_creates_no_session_and_does_not_wait(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as run:
+        client = reaper_client_at(service, tmp_path, follow=(run.pid,))
+        client.create(request_at(service))
+    assert eventually(lambda: not reapers(mark))
+
+    with pytest.raises(TransportError, match="the run is ending") as refused:
+        client.create(request_at(service))
+
+    client.close(10)
+    assert not refused.value.sent
+    assert service.statuses() == ["stopped"]
+
+
 def test_no_process_is_started_if_the_reaper_is_disabled(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:

@@ -659,18 +659,10 @@ class ReaperClient:
     ) -> R | None:
         """Send a request and return its response; without a response, request the stop of the session."""
         if self._is_ending:
-            text = "create: not sent, because the run is ending"
-            raise TransportError(text, sent=False, is_run_ending=True)
+            raise _run_ending()
 
         try:
-            # Twice, since a killed reaper is replaced once.
-            for _ in range(2):
-                self._channel.await_ready()
-                if isinstance(request, messages.Create):
-                    self._check_reaper()
-                if self._channel.send(request, on_sent=pending.note_sent):
-                    break
-
+            self._send(pending, request)
             report = self._first_report(pending, seconds, *kinds)
         except BaseException:
             self._request_stop(pending)
@@ -680,6 +672,19 @@ class ReaperClient:
             self._request_stop(pending)
 
         return report
+
+    def _send(self, pending: PendingSession, request: messages.Request) -> None:
+        """Send a request, to the successor of a killed reaper if necessary."""
+        # A second process follows the first one, and then this process itself.
+        for _ in range(3):
+            self._channel.await_ready()
+            if isinstance(request, messages.Create):
+                self._check_reaper()
+            if self._channel.send(request, on_sent=pending.note_sent):
+                return
+
+        # The process that this one follows has ended, and with it the reaper.
+        raise _run_ending()
 
     def _first_report(
         self, pending: PendingSession, seconds: float, *kinds: type[R]
@@ -793,6 +798,12 @@ class ReaperClient:
     def _show_warnings(self) -> None:
         while not self._warnings.empty():
             self._reporter.warn(*self._warnings.get())
+
+
+def _run_ending() -> TransportError:
+    """Return the error of a request that is not sent, since nobody would supervise the session."""
+    text = "create: not sent, because the run is ending"
+    return TransportError(text, sent=False, is_run_ending=True)
 
 
 def _unwritten(problem: str) -> str:

@@ -127,7 +127,7 @@ class ReaperChannel:
         self._start()
 
     def await_ready(self) -> None:
-        """Wait until a reaper accepts requests; replace one that does not start in time."""
+        """Wait until a reaper accepts requests, or has ended; replace one that does not start in time."""
         if not self._ready.wait(READY_SECONDS):
             self._processes_left = 0
             self._fate = f"did not start within {READY_SECONDS:.0f} s"
@@ -137,7 +137,7 @@ class ReaperChannel:
     def send(
         self, request: Request, *, on_sent: Callable[[], None] = lambda: None
     ) -> bool:
-        """Send a request; False if the reaper is gone and a successor is being started.
+        """Send a request; False if the reaper has ended, or is gone and a successor is being started.
 
         ``on_sent`` is called after sending, before ``restore`` may be called for a successor.
         """
@@ -165,7 +165,9 @@ class ReaperChannel:
         try:
             self._write(request)
         except OSError:
-            self._ready.clear()
+            # Nothing replaces a reaper that has ended as requested.
+            if not self._closed:
+                self._ready.clear()
             return False
 
         return True
@@ -243,6 +245,7 @@ class ReaperChannel:
                 self._ready.set()
             case messages.Ended():
                 self._closed = True
+                self._ready.set()
             case _:
                 self._on_report(report)
 
