@@ -155,6 +155,11 @@ def test_scrolling_in_a_direction_moves_by_a_page(driver: Remote) -> None:
     assert moved == pytest.approx(notes.rect["height"] - borders, abs=1)
 
 
+def test_a_direction_that_webdriveragent_ignores_is_refused(driver: Remote) -> None:
+    with pytest.raises(InvalidArgumentException, match="in lower case, not Down"):
+        driver.execute_script("mobile: scroll", {"direction": "Down"})
+
+
 def test_half_a_point_is_refused(driver: Remote) -> None:
     title = driver.find_element(By.ACCESSIBILITY_ID, "title")
     with pytest.raises(InvalidArgumentException, match="Both x and y"):

@@ -136,6 +136,11 @@ def test_an_unknown_argument_is_refused_with_the_closest_match(
             "'x' of 'mobile: clickGesture' must be a number, not \"left\"",
         ),
         (
+            "clickGesture",
+            {"x": "10", "y": 1},  # UiAutomator2 ignores such coordinates
+            "'x' of 'mobile: clickGesture' must be a number, not \"10\"",
+        ),
+        (
             "deepLink",
             {"url": "notes://notes/3", "package": 5},
             "'package' of 'mobile: deepLink' must be a text, not 5",

@@ -276,6 +276,11 @@ async function scrollTo(driver, args) {
   } else if (args.toVisible) {
     await driver.askPage('middle', {}, args.elementId);
   } else {
+    // WebDriverAgent does nothing for another spelling.
+    if (!Object.hasOwn(DIRECTIONS, args.direction)) {
+      const all = Object.keys(DIRECTIONS).join(', ');
+      throw new errors.InvalidArgumentError(`direction must be one of ${all}, in lower case, not ${args.direction}`);
+    }
     // By default a page, which is what distinguishes it from a swipe.
     await scroll(driver, args, { direction: args.direction, percent: args.distance ?? 1 });
   }

@@ -136,6 +136,9 @@ const NUMBERS = new Set([
   'percent', 'distance', 'duration', 'scale', 'velocity', 'speed', 'latitude', 'longitude', 'altitude', 'maxSwipes',
 ]);
 
+/** Those of Android's gestures: UiAutomator2 ignores coordinates that are texts. */
+const COORDINATES = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY']);
+
 /** The arguments that are texts. */
 const TEXTS = new Set([
   'app', 'appId', 'appPackage', 'appPath', 'bundleId', 'buttonLabel', 'component', 'contentType', 'encoding', 'format',
@@ -181,7 +184,7 @@ export function parsed(script, args, platform) {
   if (list.why) throw refusal(name, list.why);
 
   const options = objectIn(name, args);
-  check(name, list, options);
+  check(name, list, options, platform);
 
   const present = {};
   for (const [key, value] of Object.entries(options)) {
@@ -213,7 +216,7 @@ function objectIn(name, args) {
   return options ?? {};
 }
 
-function check(name, list, options) {
+function check(name, list, options, platform) {
   const words = list.split(' ').filter(Boolean);
   const names = words.flatMap((word) => word.replace('?', '').split(/[|+]/));
   const unknown = Object.keys(options).find((key) => !names.includes(key));
@@ -225,7 +228,8 @@ function check(name, list, options) {
   }
 
   for (const [key, value] of Object.entries(options)) {
-    if (NUMBERS.has(key) && !Number.isFinite(Number(value))) {
+    const mayBeText = platform === 'iOS' || value === null || !COORDINATES.has(key);
+    if (NUMBERS.has(key) && !Number.isFinite(mayBeText ? Number(value) : value)) {
       throw new errors.InvalidArgumentError(`'${key}' of ${shown(name)} must be a number, not ${JSON.stringify(value)}`);
     }
     if (value !== null && TEXTS.has(key) && typeof value !== 'string') {
