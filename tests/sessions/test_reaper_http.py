@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import threading
+import warnings
 import zlib
 from collections.abc import Generator
 from pathlib import Path
@@ -373,3 +374,18 @@ def test_an_incomplete_response_is_a_problem_of_a_sent_call(
     assert isinstance(answer, NoReply)
     assert problem in answer.problem
     assert answer.sent
+
+
+def test_a_plugin_that_blocks_sockets_leaves_the_call_unsent_if_warnings_are_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def warn(*_arguments: object, **_options: object) -> None:
+        warnings.warn("A test tried to use socket.socket.", stacklevel=2)
+
+    monkeypatch.setattr(socket, "create_connection", warn)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answer = send(Endpoint("http://127.0.0.1:1", TOKEN), CALL, bytearray())
+
+    assert answer == NoReply("UserWarning: A test tried to use socket.socket.", False)

@@ -78,8 +78,15 @@ def send(
             return _answer(connection, seen)
         finally:
             connection.close()
-    except (OSError, http.client.HTTPException, ValueError, RuntimeError) as error:
-        # ssl and socket raise OSErrors; a plugin that blocks sockets raises RuntimeErrors in the run's process.
+    except (
+        OSError,
+        http.client.HTTPException,
+        ValueError,
+        RuntimeError,
+        Warning,
+    ) as error:
+        # ssl and socket raise OSErrors. In the run's process, a plugin that blocks sockets warns and raises RuntimeErrors;
+        # the suite may have turned the warning into an error.
         problem = f"{type(error).__name__}: {error}".rstrip(": ")
         if endpoint.proxy and not sent:
             host, port = _proxy_address(endpoint.proxy)
