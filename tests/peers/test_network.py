@@ -2,6 +2,7 @@
 
 import pytest
 
+from pytest_device import DeviceClient, ServiceError, SessionRequest, lease
 from pytest_device.testing import FaultyService
 
 BLOCKS_ALL = (
@@ -148,3 +149,22 @@ def test_a_test_without_network_does_not_fail_the_one_whose_device_boots_meanwhi
 
     result.assert_outcomes(passed=2)
     assert service.statuses() == ["stopped"]
+
+
+def test_a_create_call_that_a_plugin_intercepts_created_nothing(
+    service: FaultyService,
+) -> None:
+    respx = pytest.importorskip("respx")
+    request = SessionRequest.from_arguments(app_id=service.app_id, platform="ios")
+
+    with (
+        respx.mock,
+        DeviceClient(service.url, service.token) as client,
+        pytest.raises(ServiceError, match="respx intercepts calls") as intercepted,
+        lease(client, request),
+    ):
+        pass
+
+    assert not hasattr(intercepted.value, "__notes__")
+    assert not client.leaves_unknown(intercepted.value)
+    assert service.statuses() == []

@@ -23,6 +23,7 @@ from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import (
+    InterceptedError,
     check_sent,
     naming_intercepting_plugin,
     protect_from_mocks,
@@ -267,7 +268,7 @@ class DeviceClient:
     def leaves_unknown(self, error: BaseException) -> bool:
         """Return whether a create call that failed with an error may have left a session whose ID is unknown.
 
-        It has not if the request was never sent, or was refused.
+        It has not if the request was never sent, as where a plugin intercepts it, or was refused.
 
         >>> client.leaves_unknown(TransportError("refused", sent=False))
         False
@@ -275,7 +276,7 @@ class DeviceClient:
         match error:
             case TransportError():
                 return error.sent
-            case ConfigError() | NoCapacityError():
+            case ConfigError() | NoCapacityError() | InterceptedError():
                 return False
             case StatusError():
                 # A gateway may have lost a successful response.
