@@ -15,6 +15,7 @@ from selenium.common.exceptions import (
     NoSuchElementException,
     SessionNotCreatedException,
     UnknownMethodException,
+    WebDriverException,
 )
 
 from pytest_device.sessions.models import Session
@@ -309,6 +310,9 @@ def test_the_page_gets_the_location_that_was_set(driver: Remote) -> None:
     driver.switch_to.context(driver.contexts[1])
     ask = "navigator.geolocation.getCurrentPosition(({coords}) => arguments[0]([coords.latitude, coords.longitude]))"
     assert driver.execute_async_script(ask) == [48.1, 11.5]
+    driver.execute_script("mobile: resetGeolocation")
+    with pytest.raises(WebDriverException, match="no location is set"):
+        driver.execute_script("mobile: getGeolocation")
 
 
 def test_an_unused_session_ends(driver: Remote, android: Session) -> None:

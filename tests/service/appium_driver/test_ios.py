@@ -168,7 +168,11 @@ def test_half_a_point_is_refused(driver: Remote) -> None:
 
 @pytest.mark.parametrize(
     ("gesture", "given", "seen"),
-    [("touchAndHold", {"duration": 1}, "held click"), ("doubleTap", {}, "twice")],
+    [
+        ("touchAndHold", {"duration": 1}, "held click"),
+        ("doubleTap", {}, "twice"),
+        ("tapWithNumberOfTaps", {"numberOfTaps": 2, "numberOfTouches": 1}, "twice"),
+    ],
 )
 def test_gestures_arrive_as_touches(
     driver: Remote, gesture: str, given: dict[str, int], seen: str

@@ -88,11 +88,27 @@ RENDERED: Final = """
 REMOVED: Final = RENDERED.replace("<p data-testid=view>Second</p>", "")
 
 
+def attributes_left(driver: Remote) -> list[bool]:
+    """Return which of three attributes the source has if two are left out."""
+    excluded = {"excludedAttributes": "visible, accessible"}
+    source = Script("mobile: source", excluded)(driver)
+    return [f'{name}="' in str(source) for name in ("enabled", "visible", "accessible")]
+
+
 def displayed_after_click(driver: Remote) -> bool:
     """Click a view; return whether it is displayed then."""
     view = driver.find_element(*VIEW)
     view.click()
     return view.is_displayed()
+
+
+def replaced_text(driver: Remote) -> str:
+    """Return the text of a field that is filled, then replaced."""
+    field = driver.find_element(*VIEW).send_keys("Ada")
+    Script("mobile: replaceElementValue", {"elementId": field.id, "text": "Ben"})(
+        driver
+    )
+    return field.text
 
 
 def active_text(driver: Remote) -> str:
@@ -208,6 +224,15 @@ def ios_rows() -> tuple[Row, ...]:
             page=FIELD,
             example=lambda driver: re.findall(r"<(\w+)", driver.page_source)[:2],
             answer=["AppiumAUT", "XCUIElementTypeApplication"],
+        ),
+        Row(
+            name="a-source-without-an-attribute",
+            platforms=(IOS,),
+            rule="The script for the source takes the names of attributes to leave out.",
+            source=Source(*XCUITEST, "lib/commands/source.ts"),
+            page=FIELD,
+            example=attributes_left,
+            answer=[True, False, False],
         ),
         Row(
             name="the-window-is-an-element",
@@ -550,6 +575,15 @@ def android_rows() -> tuple[Row, ...]:
             page=FIELD,
             example=active_text,
             answer=Error(NoSuchElementException, "has the focus"),
+        ),
+        Row(
+            name="the-text-of-a-field-is-replaced",
+            platforms=(ANDROID,),
+            rule="A script replaces the text of a field, to which send_keys appends.",
+            source=ANDROID_ELEMENT,
+            page=FIELD,
+            example=replaced_text,
+            answer="Ben",
         ),
         Row(
             name="a-line-break-is-no-key",

@@ -157,6 +157,11 @@ export const commands = {
     return this.location;
   },
 
+  async resetGeoLocation() {
+    this.location = null;
+    await this.cdp('Emulation.clearGeolocationOverride');
+  },
+
   /** Set a permission of the page in front: granted, denied or prompt. */
   async allow(name, state) {
     await this.browser.send('Browser.setPermission', { permission: { name }, setting: state });

@@ -137,12 +137,7 @@ export const commands = {
 
   /** Type a text into a field, at the caret; set the value of a field that is picked, such as a date. */
   async setValue(value, element) {
-    const text = textToType(Array.isArray(value) ? value.join('') : String(value), this.platform);
-    const isTyped = await dialogs.unlessDialog(this.askPage('fill', { text }, element));
-    if (!isTyped) return;
-
-    if (this.platform === 'iOS') await typeText(this, text);
-    else await writeText(this, text);
+    await enter(this, element, Array.isArray(value) ? value.join('') : String(value));
   },
 
   async getWindowRect() {
@@ -194,6 +189,17 @@ export const commands = {
     return await this.onPage((page) => page.screenshot({ ...rect, scale: scaleOf(this) }));
   },
 };
+
+/** Type a text into a field, or replace its text; set the value of a field that is picked. */
+export async function enter(driver, element, value, { isReplaced = false } = {}) {
+  const text = textToType(value, driver.platform);
+  const isTyped = await dialogs.unlessDialog(driver.askPage('fill', { text }, element));
+  if (!isTyped) return;
+
+  if (isReplaced) await driver.clear(element);
+  if (driver.platform === 'iOS') await typeText(driver, text);
+  else await writeText(driver, text);
+}
 
 /** An iPhone has no Back key: XCUITest presses the back button of the navigation bar, and does nothing without one. */
 async function pressBackButton(driver) {

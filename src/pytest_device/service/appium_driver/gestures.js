@@ -20,6 +20,9 @@ const REST_MS = 120;
 /** The limit of XCUITest: the session does nothing else meanwhile. */
 const MAX_HOLD_MS = 60_000;
 
+/** A tap takes time, in which the session does nothing else. */
+const MAX_TAPS = 20;
+
 /** Between two fingers that tap at once. */
 const FINGER_DISTANCE = 12;
 /** How far the fingers of a pinch are from its center while they are together, and at least while they are apart. */
@@ -192,6 +195,13 @@ function holdMs(ms) {
   throw new errors.InvalidArgumentError(`the duration must be from 0 to ${MAX_HOLD_MS / 1000} s, not ${ms / 1000} s`);
 }
 
+/** Return a number of taps or of fingers. Throws InvalidArgument. */
+function count(number) {
+  if (number >= 1 && number <= MAX_TAPS) return Math.trunc(number);
+
+  throw new errors.InvalidArgumentError(`the taps and the fingers must be from 1 to ${MAX_TAPS}, not ${number}`);
+}
+
 /** Return a part of an area, from 0 to 1. Throws InvalidArgument. */
 function partOf(percent) {
   const part = Number(percent);
@@ -332,6 +342,11 @@ const IOS_GESTURES = {
   doubleTap: async (driver, args) => await tap(driver, await pointOf(driver, args), { times: 2 }),
 
   twoFingerTap: async (driver, args) => await tap(driver, await pointOf(driver, args), { fingers: 2 }),
+
+  tapWithNumberOfTaps: async (driver, args) => {
+    const [times, fingers] = [args.numberOfTaps, args.numberOfTouches].map(count);
+    await tap(driver, await pointOf(driver, { elementId: args.elementId }), { times, fingers });
+  },
 
   touchAndHold: async (driver, args) => {
     await tap(driver, await pointOf(driver, args), { holdMs: holdMs(1000 * (args.duration ?? 1)) });

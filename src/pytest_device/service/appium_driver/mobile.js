@@ -6,6 +6,7 @@ import * as alerts from './alerts.js';
 import { follow } from './background.js';
 import { densityOf, toClient } from './density.js';
 import { unlessDialog } from './dialogs.js';
+import { enter } from './elements.js';
 import { GESTURES } from './gestures.js';
 import { ENTER, performEditorAction, pressButton, pressKeyCode, typeKeys, typeText } from './keys.js';
 import { isMobile, parsed, refusal, setsCloudStatus } from './scripts.js';
@@ -67,6 +68,7 @@ const DEVICE = {
     const { width, height } = await driver.askPage('screen');
     return { statusBarSize: { width, height: 0 }, scale: 1, screenSize: { width, height } };
   },
+  source: sourceOf,
   viewportRect: (driver) => driver.getViewport(),
   viewportScreenshot: (driver) => driver.getScreenshot(),
   getDisplayDensity: densityOf,
@@ -84,6 +86,7 @@ const DEVICE = {
     await typeKeys(driver, keys);
   },
   type: (driver, { text }) => typeText(driver, text),
+  replaceElementValue: (driver, { elementId, text }) => enter(driver, elementId, String(text), { isReplaced: true }),
   selectPickerWheelValue: turnWheel,
 
   getClipboard: (driver, args) => driver.getClipboard(args.contentType),
@@ -93,6 +96,8 @@ const DEVICE = {
 
   setGeolocation: (driver, args) => driver.setGeoLocation(args),
   setSimulatedLocation: (driver, args) => driver.setGeoLocation(args),
+  resetGeolocation: (driver) => driver.resetGeoLocation(),
+  resetSimulatedLocation: (driver) => driver.resetGeoLocation(),
   getGeolocation: (driver) => driver.getGeoLocation(),
   getSimulatedLocation: (driver) => driver.getGeoLocation(),
   getConnectivity: (driver, { services }) => connectivityOf(driver, services),
@@ -238,6 +243,14 @@ async function hideKeyboard(driver, keys) {
 
   await typeText(driver, ENTER);
   return await driver.askPage('blur');
+}
+
+/** Return the page source as XML, without some attributes, whose names have commas between them. */
+async function sourceOf(driver, { format = 'xml', excludedAttributes = '' }, name) {
+  if (format !== 'xml') throw refusal(name, `it has the format xml, not ${format}`);
+
+  const excluded = excludedAttributes.split(',').map((attribute) => attribute.trim()).filter(Boolean);
+  return await driver.askPage('source', { excluded });
 }
 
 /** Run a script in the page of a web context. Throws UnknownMethod in the native context. */

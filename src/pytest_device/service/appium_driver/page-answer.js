@@ -72,8 +72,13 @@ const ANSWERS = {
 
     return many ? all : all.slice(0, 1);
   },
-  source: ({ target }) => {
-    const xml = new XMLSerializer().serializeToString(xmlOf(treeOf(target)).document);
+  source: ({ target, excluded = [] }) => {
+    const { document: source, nodes } = xmlOf(treeOf(target));
+    for (const element of nodes.keys()) {
+      for (const attribute of excluded) element.removeAttribute(attribute);
+    }
+
+    const xml = new XMLSerializer().serializeToString(source);
     // XCUITest has WebDriverAgent put the tree in an element of its own, which no locator finds.
     const tree = target.platform === 'iOS' ? `<${SOURCE_ROOT}>${xml}</${SOURCE_ROOT}>` : xml;
 

@@ -94,7 +94,10 @@ const SCRIPTS = {
   pushNotification: ios(refused("a web app gets web pushes: use 'mobile: localNotifications', or the fixture device_push")),
   queryAppState: app(),
   removeApp: app('timeout? keepData? skipInstallCheck?'),
+  replaceElementValue: android('elementId text'),
+  resetGeolocation: android(),
   resetPermission: ios('service'),
+  resetSimulatedLocation: ios(),
   scroll: {
     Android: 'strategy selector elementId? maxSwipes?',
     iOS: 'name|direction|predicateString|toVisible distance? elementId?',
@@ -112,6 +115,7 @@ const SCRIPTS = {
   setSimulatedLocation: ios('latitude longitude'),
   shake: ios(refused('it has no motion sensor')),
   shell: android(refused('a browser has no shell')),
+  source: ios('format? excludedAttributes?'),
   startActivity: android('intent|component|uri action? package? extras? categories? stop? wait?'),
   startLogsBroadcast: both(refused('logs can only be polled, not broadcast')),
   startMediaProjectionRecording: android(refused('record with start_recording_screen')),
@@ -120,6 +124,7 @@ const SCRIPTS = {
   swipe: ios('direction velocity? elementId?'),
   swipeGesture: android(`direction percent ${AREA}`),
   tap: ios('x y elementId?'),
+  tapWithNumberOfTaps: ios('numberOfTaps numberOfTouches elementId?'),
   terminateApp: app('timeout?'),
   toggleGps: android(refused('it has no switch for location services: set a location, or revoke the permission')),
   touchAndHold: ios('duration elementId? x? y?'),
@@ -133,7 +138,7 @@ const SCRIPTS = {
 /** The arguments that are numbers, also in the form of a text. */
 const NUMBERS = new Set([
   'x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY', 'fromX', 'fromY', 'toX', 'toY',
-  'percent', 'distance', 'duration', 'scale', 'velocity', 'speed', 'latitude', 'longitude', 'altitude', 'maxSwipes',
+  'numberOfTaps', 'numberOfTouches', 'percent', 'distance', 'duration', 'scale', 'velocity', 'speed', 'latitude', 'longitude', 'altitude', 'maxSwipes',
 ]);
 
 /** Those of Android's gestures: UiAutomator2 ignores coordinates that are texts. */
@@ -141,7 +146,8 @@ const COORDINATES = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX
 
 /** The arguments that are texts. */
 const TEXTS = new Set([
-  'app', 'appId', 'appPackage', 'appPath', 'bundleId', 'buttonLabel', 'component', 'contentType', 'encoding', 'format',
+  'app', 'appId', 'appPackage', 'appPath', 'bundleId', 'buttonLabel', 'component', 'contentType', 'encoding',
+  'excludedAttributes', 'format',
   'intent', 'name', 'package', 'predicateString', 'selector', 'strategy', 'uri', 'url',
 ]);
 
