@@ -44,20 +44,35 @@ class SignIn extends HTMLElement {{
 customElements.define("sign-in", SignIn);
 </script><sign-in></sign-in>"""
 
+_SCRIPT: Final = f"""{_USER}{_PASSWORD}<button>Go</button><script>
+document.querySelector("button").onclick = send;
+onkeydown = ({{{{key}}}}) => key === "Enter" && send();
+async function send() {{{{
+  const values = [...document.querySelectorAll("input")].map(({{{{name, value}}}}) => [name, value]);
+  await fetch("{{kind}}", {{{{method: "POST", body: new URLSearchParams(values)}}}});
+  location.href = "{{returned}}";
+}}}}
+</script>"""
+
 FIRST: Final[Mapping[str, str]] = {
     "one_page": _FORM.format(action="done", fields=_USER + _PASSWORD),
     "two_pages": _FORM.format(action="password", fields=_USER),
     "password": _FORM.format(action="done", fields=_PASSWORD),
     "component": _APP.format(kind="seen", returned=RETURNED),
     "decoys": "<form><input name=q placeholder=Search></form>"
+    "<form>Newsletter <input type=email autocomplete=email><button>Join</button></form>"
+    "<form>New? <input type=password autocomplete=new-password></form>"
     + _FORM.format(
         action="done",
         fields="<input name=email style='position:absolute;left:-900px'>"
         "<input name=username style='opacity:0'>"
-        "<label>E-mail <input name=login></label>"
+        "<label>E-mail <input name=login class=rootPanel></label>"
         + _PASSWORD
         + "<input type=hidden name=csrf value=token>",
     ),
+    "slow": _SCRIPT.format(kind="slow", returned=RETURNED),
+    "restless": _SCRIPT.format(kind="seen", returned=RETURNED)
+    + "<img src=hang><p id=clock><script>setInterval(() => clock.innerText = Date.now(), 50)</script>",
     "by_script": _FORM.format(action="forward", fields=_USER + _PASSWORD),
     "unseen_captcha": _FORM.format(action="done", fields=_USER + _PASSWORD)
     + "<iframe class=x-captcha title=badge></iframe>",
@@ -134,6 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         kind, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
+        if kind == "hang":
+            self._pages.ended.wait()
+            return
         if rest == ".well-known/openid-configuration":
             if status := _METADATA_STATUS.get(kind):
                 self._answer("", status)
@@ -149,6 +167,11 @@ class _Handler(BaseHTTPRequestHandler):
         pages.sent.append(form)
 
         kind = self.path.removeprefix("/")
+        if kind == "slow":
+            # Longer than the browser waits for a page that has reacted to nothing.
+            pages.ended.wait(7)
+            kind = "seen"
+
         if kind == "hang":
             pages.ended.wait()
         elif kind == "done":

@@ -43,6 +43,8 @@ def sign_in(url: str) -> str:
         ("decoys", [{"email": "", "username": "", **BOTH, "csrf": "token"}]),
         ("by_script", [BOTH]),
         ("unseen_captcha", [BOTH]),
+        ("restless", [BOTH]),
+        ("slow", [BOTH]),
     ],
 )
 def test_a_user_is_signed_in_on_forms_of_every_kind(

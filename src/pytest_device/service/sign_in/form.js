@@ -41,13 +41,25 @@
 
   const isCodeField = (input) =>
     input.autocomplete === "one-time-code" ||
-    /one.?time|otp|\bmfa|2fa|two.?factor|verification.?code|passcode|security.?code/.test(hints(input));
+    /one.?time|\botp|otp\b|\bmfa|2fa|two.?factor|verification.?code|passcode|security.?code/.test(hints(input));
   const code = [...textFields, ...passwordFields].find(isCodeField);
-  const password = passwordFields.find((input) => input !== code);
+
+  /** Return the field of the password; a page may also have a form for new users. */
+  const findPassword = () => {
+    const candidates = passwordFields.filter((input) => input !== code);
+    const declared = candidates.find((input) => input.autocomplete === "current-password");
+    const isNew = (input) => input.autocomplete === "new-password";
+
+    return declared || candidates.find((input) => !isNew(input)) || candidates[0];
+  };
+  const password = findPassword();
 
   /** Return the field of the user name: the most explicit one, or else the one before the password. */
   const findUsername = () => {
-    const candidates = textFields.filter((input) => input !== code && !/search/.test(hints(input)));
+    const possible = textFields.filter((input) => input !== code && !/search/.test(hints(input)));
+    // Another form may ask for an e-mail address, too, such as that of a newsletter.
+    const besidePassword = possible.filter((input) => password?.form && input.form === password.form);
+    const candidates = besidePassword.length > 0 ? besidePassword : possible;
 
     const declared = candidates.find((input) => /username|email/.test(input.autocomplete));
     if (declared) return declared;

@@ -19,7 +19,7 @@ _POLL_SECONDS: Final = 0.1
 _SETTLED_SECONDS: Final = 0.4
 """Time without requests and changes after which a page is taken for complete: scripts may replace its form."""
 _BUSY_SECONDS: Final = 5.0
-"""Time after which a page that never stops sending requests is taken for complete."""
+"""Time after which a form is filled in although its page never comes to rest: a picture may hang, a clock may tick."""
 _UNCLEAR_SECONDS: Final = 4.0
 """Time without changes after which a page that shows nothing to act on is given up: it may forward by itself."""
 _ENTER_SECONDS: Final = 1.5
@@ -118,9 +118,13 @@ class _Form:
         self._sent = _Sent.NOTHING
         self._sent_on: tuple[int, _PageContent] | None = None
         """The document and its content when the form was sent."""
+        self._sent_at = 0.0
         self._has_clicked = False
         self.last: _PageContent | None = None
         self._changed_at = time.monotonic()
+        self._fields: tuple[object, ...] = ()
+        """The document and the fields that it shows."""
+        self._fields_at = self._changed_at
 
     async def step(self) -> None:
         """Read the page, and act on it once it is complete. Raises RefusedError, PageError."""
@@ -128,19 +132,43 @@ class _Form:
             raise PageError(self._page.problem)
 
         shown = await self._page.shown()
+        now = time.monotonic()
         if shown is None or shown != self.last:
-            self.last = shown or self.last
-            self._changed_at = time.monotonic()
+            self._changed_at = now
+        if shown is None:
             return
 
-        quiet_since = max(self._changed_at, self._page.busy_until())
-        quiet_seconds = time.monotonic() - quiet_since
+        self.last = shown
+        fields = (self._page.documents, shown.username, shown.password, shown.code)
+        if fields != self._fields:
+            self._fields = fields
+            self._fields_at = now
+
+        quiet_seconds = now - max(self._changed_at, self._page.busy_until())
         if shown.state == "complete" and quiet_seconds >= _SETTLED_SECONDS:
             await self._act(shown, quiet_seconds)
+        elif self._can_fill_in(shown) and now - self._fields_at >= _BUSY_SECONDS:
+            self._refuse_challenge(shown, has_form=True)
+            await self._fill_in(shown)
+
+    def _can_fill_in(self, shown: _PageContent) -> bool:
+        if shown.state == "loading":
+            return False
+
+        match self._sent:
+            case _Sent.NOTHING:
+                return shown.username or shown.password
+            case _Sent.USER:
+                return shown.password
+            case _Sent.PASSWORD:
+                return False
 
     async def _act(self, shown: _PageContent, quiet_seconds: float) -> None:
         """Send the form, wait, or say why the page can't be used."""
         is_unchanged = self._sent_on == (self._page.documents, shown)
+        # A slow provider has not refused: sending the form again could lock the account.
+        if is_unchanged and self._page.has_open_request(self._sent_at):
+            return
         if is_unchanged and quiet_seconds < _UNCLEAR_SECONDS:
             if quiet_seconds >= _ENTER_SECONDS and not self._has_clicked:
                 self._has_clicked = True
@@ -149,17 +177,14 @@ class _Form:
 
         has_form = shown.username or shown.password
         self._refuse_challenge(shown, has_form=has_form)
-        match self._sent:
-            case _Sent.NOTHING if has_form:
-                await self._fill_in(shown)
-            case _Sent.USER if shown.password:
-                await self._fill_in(shown)
-            case _Sent.USER | _Sent.PASSWORD if has_form:
-                raise RefusedError(
-                    f"the page did not accept the {self._sent.value}: {shown.quoted(self._password)}"
-                )
-            case _:
-                self._explain(shown, quiet_seconds)
+        if self._can_fill_in(shown):
+            await self._fill_in(shown)
+        elif has_form:
+            raise RefusedError(
+                f"the page did not accept the {self._sent.value}: {shown.quoted(self._password)}"
+            )
+        else:
+            self._explain(shown, quiet_seconds)
 
     def _refuse_challenge(self, shown: _PageContent, *, has_form: bool) -> None:
         """Raise RefusedError for what only a person can answer.
@@ -219,6 +244,7 @@ class _Form:
         self._has_clicked = False
         filled_in = await self._page.shown()
         self._sent_on = (self._page.documents, filled_in or shown)
+        self._sent_at = time.monotonic()
         await self._page.press_enter()
 
 
@@ -289,6 +315,10 @@ class _Page:
         if any(now - start < _BUSY_SECONDS for start in self._requests.values()):
             return now
         return self._last_request
+
+    def has_open_request(self, since: float) -> bool:
+        """Return whether a request that was sent since then has no response yet."""
+        return any(start >= since for start in self._requests.values())
 
     def on_event(self, event: Event) -> None:
         params = event.params
