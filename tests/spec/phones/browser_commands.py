@@ -217,6 +217,21 @@ ROWS: Final = (
         example=Command("POST", "/rotation", {"x": 0, "y": 0, "z": 45}),
         answer=Error(InvalidArgumentException),
     ),
+    *(
+        Row(
+            name=f"no-{path.replace('_', '-')}",
+            platforms=(IOS,),
+            rule="XCUITest has no endpoints of Android.",
+            source=Source(*XCUITEST, "lib/method-map.ts"),
+            page=PAGE,
+            example=Command(method, f"/appium/device/{path}", body),
+            answer=Error(UnknownMethodException),
+        )
+        for method, path, body in (
+            ("POST", "press_keycode", {"keycode": 4}),
+            ("GET", "current_package", None),
+        )
+    ),
     Row(
         name="no-script-for-the-orientation",
         platforms=BOTH,

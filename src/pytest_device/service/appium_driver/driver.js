@@ -57,6 +57,9 @@ const OWN_IN_APP = [
   ]),
 ];
 
+/** The commands of UiAutomator2's endpoints that XCUITest does not have, by Appium's names. */
+const ONLY_ON_ANDROID = new Set(['getCurrentActivity', 'getCurrentPackage', 'openNotifications', 'pressKeyCode']);
+
 /** Return commands in the form of the base class; the paths are those below a session. */
 function routes(paths) {
   return paths.map(([method, path]) => [method, new RegExp(`^/session/[^/]+${path}$`)]);
@@ -188,9 +191,12 @@ export class LocalDriver extends BaseDriver {
     return [sessionId, this.caps];
   }
 
-  /** Execute a command of a client; in the native context, refuse those for web pages as the platform's driver does. */
+  /** Execute a command of a client; refuse those that the platform's driver does not have in this context. */
   async executeCommand(command, ...args) {
     this.isInUse = true;
+    if (this.platform === 'iOS' && ONLY_ON_ANDROID.has(command)) {
+      throw new errors.UnknownCommandError(`${command} is a command of Android, this is iOS`);
+    }
     if (!this.inApp || !browserCommands.isForPages(command)) return await super.executeCommand(command, ...args);
 
     // As the base class does for its commands.
