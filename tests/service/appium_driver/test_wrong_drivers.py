@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+import pytest_device
 from pytest_device.local import LocalService
 from pytest_device.spec import Platform
 from tests.service.appium_driver.conftest import booted, driven, with_own_driver
@@ -13,7 +14,7 @@ from tests.service.appium_driver.test_phones import APP, check
 from tests.spec.phones import ROWS
 from tests.spec.phones.row import ANDROID, APP_ID, IOS
 
-pytestmark = pytest.mark.nightly
+DRIVER: Final = Path(pytest_device.__file__).parent / "service/appium_driver"
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,21 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             "if (error instanceof Error) return anywhere(); else {",
         ),
         Change(
+            "selectors.js",
+            "if (!SCROLL_STRATEGIES.includes(strategy)) {",
+            "if (false) {",
+        ),
+        Change(
             "page-find.js",
-            "throw new Refusal('selector', `${xpath} is",
-            "return descendants(from); void (`${xpath} is",
+            "if (variable) throw",
+            "if (variable) return descendants(from); if (false) throw",
+        ),
+        Change(
+            "page-find.js",
+            "throw new Refusal('selector', `${xpath} is not a valid XPath for"
+            " elements: ${error",
+            "return descendants(from); void (`${xpath} is not a valid XPath for"
+            " elements: ${error",
         ),
         Change(
             "page-find.js",
@@ -80,16 +93,16 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
     "finds all views": (
         Change(
             "page-find.js",
-            "const nodes = query.xpath ?",
+            "const nodes = 'xpath' in query ?",
             "return descendants(root).map((node) => node.element);"
-            " const nodes = query.xpath ?",
+            " const nodes = 'xpath' in query ?",
         ),
     ),
     "finds nothing": (
         Change(
             "page-find.js",
-            "const nodes = query.xpath ?",
-            "return []; const nodes = query.xpath ?",
+            "const nodes = 'xpath' in query ?",
+            "return []; const nodes = 'xpath' in query ?",
         ),
     ),
     "describes each view alike": (
@@ -141,9 +154,7 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             "if (index < 0) throw missing(",
             "if (index < 0) return; if (false) throw (",
         ),
-        Change(
-            "alerts.js", "if (this.platform === 'Android') throw", "if (false) throw"
-        ),
+        Change("alerts.js", "if (this.platform === 'Android') {", "if (false) {"),
         Change(
             "alerts.js",
             "if (fields !== 1) throw noField(fields);",
@@ -156,15 +167,15 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         ),
         Change(
             "page-alert.js",
-            ".join('\\n'),\n    buttons: nodes",
-            ".at(0),\n    buttons: nodes",
+            ".join('\\n'),\n    buttons: buttons",
+            ".at(0),\n    buttons: buttons",
         ),
         Change(
             "page-alert.js",
             ".join('\\n'),\n    buttons: inner",
             ".at(0),\n    buttons: inner.slice(0, -1)",
         ),
-        Change("page-tree.js", "isolateAlert(body);", ";"),
+        Change("page-tree.js", "isolateWindow(body);", ";"),
         Change(
             "page-tree.js",
             "return 'android:id/alertTitle'",
@@ -184,12 +195,20 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             " button: 'left', clickCount: 1, type: { touchStart: 'mousePressed',"
             " touchEnd: 'mouseReleased' }[type],",
         ),
-        Change("mobile.js", "if (!['next', 'previous'].includes(way))", "if (false)"),
+        Change(
+            "mobile.js", "if (!['next', 'previous'].includes(direction))", "if (false)"
+        ),
         Change("mobile.js", "if (!(offset > 0 && offset <= 0.5))", "if (false)"),
     ),
 }
 
 
+@pytest.mark.parametrize("name", WRONG)
+def test_each_change_applies_to_the_driver(name: str) -> None:
+    assert changed(DRIVER, WRONG[name])
+
+
+@pytest.mark.nightly
 def test_each_row_fails_with_a_wrong_driver(tmp_path: Path) -> None:
     left = {(platform, row.name) for row in ROWS for platform in row.platforms}
     with with_own_driver(tmp_path) as (service, source):
@@ -201,11 +220,8 @@ def test_each_row_fails_with_a_wrong_driver(tmp_path: Path) -> None:
 def failures(
     service: LocalService, source: Path, changes: tuple[Change, ...]
 ) -> set[tuple[Platform, str]]:
-    before = {change.file: (source / change.file).read_text() for change in changes}
-    after = dict(before)
-    for change in changes:
-        assert after[change.file].count(change.old) == 1, change
-        after[change.file] = after[change.file].replace(change.old, change.new)
+    after = changed(source, changes)
+    before = {file: (source / file).read_text() for file in after}
     try:
         for file, text in after.items():
             (source / file).write_text(text)
@@ -213,6 +229,16 @@ def failures(
     finally:
         for file, text in before.items():
             (source / file).write_text(text)
+
+
+def changed(source: Path, changes: tuple[Change, ...]) -> dict[str, str]:
+    """Return the files of a driver with these changes, each of which must apply."""
+    texts = {change.file: (source / change.file).read_text() for change in changes}
+    for change in changes:
+        assert texts[change.file].count(change.old) == 1, change
+        texts[change.file] = texts[change.file].replace(change.old, change.new)
+
+    return texts
 
 
 def rows_that_fail(
