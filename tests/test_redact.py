@@ -103,8 +103,14 @@ def test_a_text_is_masked_quickly_however_many_secrets_there_are() -> None:
     assert time.process_time() - started < 1
 
 
-def test_as_many_secrets_as_a_process_keeps_hardly_cost_more_than_one() -> None:
-    tokens = [sha512(str(number).encode()).hexdigest() for number in range(MAX_SECRETS)]
+@pytest.mark.parametrize("start", ["", "https://devices.example/"])
+def test_as_many_secrets_as_a_process_keeps_hardly_cost_more_than_one(
+    start: str,
+) -> None:
+    tokens = [
+        start + sha512(str(number).encode()).hexdigest()
+        for number in range(MAX_SECRETS)
+    ]
     text = f"tests/test_app.py:12: assert {{'id': 3}} == '{tokens[7]}'\n" * 5000
 
     def seconds(*secrets: str) -> float:

@@ -198,8 +198,8 @@ class _Search:
         self._words: set[str] = set()
         self._grams: dict[str, list[tuple[str, int]]] = {}
         """Words by their grams, with the gram's place in the word."""
-        self._phrases: list[str] = []
-        """Long secrets with spaces or signs, such as URLs, longest first: they may contain words."""
+        self._phrases = _Phrases()
+        """Long secrets with spaces or signs, such as URLs: they may contain words."""
         self._short: list[str] = []
         """Short secrets, longest first: words may contain them."""
         self._nested: tuple[re.Pattern[str], ...] = ()
@@ -225,7 +225,7 @@ class _Search:
             if len(text) < _MIN_WORD:
                 insort(self._short, text, key=_shortness)
             elif is_address or not (_WORD.fullmatch(text) and self._add_word(text)):
-                insort(self._phrases, text, key=_shortness)
+                self._phrases.add(text)
 
             if any(sign in text for sign in "\\'\""):
                 self._nested += (_nested(text),)
@@ -245,8 +245,7 @@ class _Search:
         return is_added
 
     def masked(self, text: str) -> str:
-        for secret in self._phrases:
-            text = text.replace(secret, MASK)
+        text = self._phrases.masked(text)
 
         if self._words:
             text = _WORD.sub(self._masked_word, text)
@@ -301,6 +300,36 @@ class _Search:
             parts[index + 1] = self._reversed_starts.masked(after[::-1])[::-1]
 
         return "".join(parts)
+
+
+class _Phrases:
+    """Finds long secrets of any characters.
+
+    A run learns some for each of its sessions, such as the spellings of a URL, and most of them begin alike: only
+    where a text has such a beginning is it compared with them.
+    """
+
+    def __init__(self) -> None:
+        self._by_start: dict[str, dict[int, set[str]]] = {}
+        """Secrets by their first characters, then by their length."""
+
+    def add(self, phrase: str) -> None:
+        by_length = self._by_start.setdefault(phrase[:_GRAM], {})
+        by_length.setdefault(len(phrase), set()).add(phrase)
+
+    def masked(self, text: str) -> str:
+        spans: list[tuple[int, int]] = []
+        # Copies, since another thread may add a secret meanwhile.
+        for start, by_length in list(self._by_start.items()):
+            place = text.find(start)
+            while place >= 0:
+                for length, phrases in list(by_length.items()):
+                    end = place + length
+                    if text[place:end] in phrases:
+                        spans.append((place, end))
+                place = text.find(start, place + 1)
+
+        return _with_masks(text, spans) if spans else text
 
 
 class _Starts:
