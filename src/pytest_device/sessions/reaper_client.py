@@ -418,8 +418,13 @@ class ReaperClient:
 
     def get(self, session_id: UUID | str) -> Session:
         session = self._client.get(session_id)
+        # A comparison takes time, and a run may have thousands of sessions: nearly all were seen before.
         for pending in list(self._sessions.values()):
-            pending.is_seen |= is_same(pending.entry.session_id, str(session.id))
+            if not pending.is_seen and is_same(
+                pending.entry.session_id, str(session.id)
+            ):
+                pending.is_seen = True
+
         return session
 
     def stop(self, session_id: UUID | str) -> Session:
@@ -644,8 +649,9 @@ class ReaperClient:
         return pending
 
     def _pending_of(self, session_id: UUID | str) -> PendingSession:
-        # Another thread may create a session meanwhile.
-        for pending in list(self._sessions.values()):
+        # A copy, since another thread may create a session meanwhile. The latest first: it is nearly always one of these,
+        # and a run may have thousands.
+        for pending in reversed(list(self._sessions.values())):
             if is_same(pending.entry.session_id, str(session_id)):
                 return pending
         return self.register(Entry.of_session(str(session_id)))
