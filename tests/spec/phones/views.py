@@ -63,6 +63,10 @@ VISIBLE: Final = Source(
 FOCUS: Final = Source(
     "appium-uiautomator2-server", "10.6.6", "handler/ActiveElement (in the APK)"
 )
+WDA_TESTS: Final = Source(
+    *WEBDRIVERAGENT,
+    "WebDriverAgentTests/IntegrationTests/FBElementAttributeTests.m",
+)
 WDA_KEYBOARD: Final = Source(
     *WEBDRIVERAGENT, f"{LIBRARY}/Categories/XCUIApplication+FBHelpers.m"
 )
@@ -289,6 +293,32 @@ def ios_rows() -> tuple[Row, ...]:
             page=CHECKED,
             example=State((By.ID, "Loud"), "selected"),
             answer=False,
+        ),
+        *(
+            Row(
+                name=f"the-value-of-a-{shown}",
+                platforms=(IOS,),
+                rule="The position of a slider or a progress bar is a percentage.",
+                source=WDA_TESTS,
+                page=page,
+                example=Find(*VIEW, "value"),
+                answer="25%",
+            )
+            for shown, page in (
+                (
+                    "slider",
+                    '<input type="range" max="200" value="50" data-testid="view">',
+                ),
+                (
+                    "progress-bar",
+                    '<progress value="0.25" data-testid="view"></progress>',
+                ),
+                (
+                    "progress-bar-of-react-native",
+                    """<div role="progressbar" aria-valuenow="15" aria-valuemin="10"
+                      aria-valuemax="30" data-testid="view"></div>""",
+                ),
+            )
         ),
         Row(
             name="delete-is-backspace",

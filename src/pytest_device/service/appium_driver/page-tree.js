@@ -348,12 +348,25 @@ function iosType(facts, element) {
   return element.localName === 'textarea' ? 'XCUIElementTypeTextView' : 'XCUIElementTypeTextField';
 }
 
+/** Return the position of a slider or a progress bar between its ends as iOS reports it; '' without one. */
+function percentage({ kind, range }, element) {
+  const position = range ?? Number.parseFloat(propertyOf(element, 'value'));
+  const limit = (end, otherwise) => {
+    const stated = Number.parseFloat(element.getAttribute(`aria-value${end}`) ?? propertyOf(element, end));
+    return Number.isNaN(stated) ? otherwise : stated;
+  };
+  const min = limit('min', 0);
+  const max = limit('max', kind === 'slider' ? 100 : 1);
+  if (Number.isNaN(position) || max <= min) return '';
+
+  return `${Math.round((100 * (position - min)) / (max - min))}%`;
+}
+
 function iosValue(facts, element) {
   if (facts.edit) return (facts.password ? dots(facts.value) : facts.value) || facts.hint;
   if (facts.checkable && facts.kind !== 'radio') return facts.checked ? '1' : '0';
   if (facts.kind === 'slider' || facts.kind === 'progress') {
-    const stated = element.getAttribute('aria-valuetext') ?? element.getAttribute('aria-valuenow');
-    return stated ?? String(propertyOf(element, 'value') ?? '');
+    return element.getAttribute('aria-valuetext') ?? percentage(facts, element);
   }
   if (facts.kind === 'button' || facts.kind === 'radio') return facts.selected || facts.checked ? '1' : '';
   if (facts.kind === 'wheel') return element.getAttribute('aria-valuetext') ?? facts.text;
