@@ -166,6 +166,26 @@ def test_an_element_of_a_frame_is_not_in_the_native_context(driver: Remote) -> N
         _ = inner.text
 
 
+def test_a_touch_may_close_the_window(driver: Remote) -> None:
+    seen(driver, "open").click()
+    assert eventually(lambda: seen(driver, "title").text == "Second", 10)
+    box = seen(driver, "close").rect
+    finger = {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"}}
+    point = {"x": box["x"] + box["width"] // 2, "y": box["y"] + box["height"] // 2}
+    actions: list[dict[str, Any]] = [
+        {"type": "pointerMove", "duration": 0, **point},
+        {"type": "pointerDown", "button": 0},
+        {"type": "pointerUp", "button": 0},
+        {"type": "pause", "duration": 300},
+        {"type": "pointerDown", "button": 0},
+        {"type": "pointerUp", "button": 0},
+    ]
+
+    driver.execute("actions", {"actions": [{**finger, "actions": actions}]})
+
+    assert eventually(lambda: seen(driver, "title").text == "First", 10)
+
+
 def test_a_second_window_is_on_the_screen_until_it_closes(driver: Remote) -> None:
     (title,) = driver.find_elements(*by_test_id("title"))  # is not found again
     seen(driver, "open").click()

@@ -7,6 +7,7 @@ import { errors } from 'appium/driver.js';
 import { util } from 'appium/support.js';
 import { unlessDialog } from './dialogs.js';
 import { LONG_PRESS_MS } from './gestures.js';
+import { PageClosed } from './page.js';
 import { Keyboard } from './keyboard.js';
 
 /** Between two events of a movement: a phone's screen reports touches once per frame. */
@@ -30,8 +31,12 @@ export const commands = {
     const onLongPress = async (point) => {
       if (hasMenus) await unlessDialog(this.askPage('longPress', point));
     };
-    await this.inputs.perform(page, sources, { screen, centerOf, onLongPress });
-    await page.settled();
+    try {
+      await this.inputs.perform(page, sources, { screen, centerOf, onLongPress });
+      await page.settled();
+    } catch (error) {
+      if (!(error instanceof PageClosed)) throw error; // a touch or a key has closed it
+    }
   },
 
   /** Release all keys, and lift all fingers. */

@@ -33,6 +33,9 @@ document.addEventListener('click', ({ target }) => {
   const checked = [...document.querySelectorAll('[data-toggle][aria-checked=true]')].map(({ dataset }) => Number(dataset.toggle));
   if (answer !== undefined) report({ answer, checked });
 });
+document.addEventListener('keyup', ({ key }) => {
+  if (key === 'Escape' && 'escape' in document.documentElement.dataset) report({ answer: 'dismiss' });
+});
 document.addEventListener('input', ({ target }) => {
   if (target.localName === 'input') report({ text: target.value });
 });
@@ -218,7 +221,7 @@ export function isPassed({ overlay: { view }, platform, settings }) {
   return String(settings.getSettings().respectSystemAlerts) !== 'true';
 }
 
-/** Dismiss the views as Android's keys Back and Escape do; return whether there were any. */
+/** Dismiss the views as the Back key does; return whether there were any. */
 export async function dismiss({ overlay }) {
   await overlay.drawing;
   const { view } = overlay;
@@ -264,7 +267,9 @@ async function show(driver, { kind, page, owner = '', answer, end = () => {} }, 
   const still = overlay.view ? overlay.view.still : await page.still();
   overlay.view = null;
   try {
-    await fill(driver, still, owner, body);
+    // On Android, the Escape key is as the Back key, which leaves no question for a permission.
+    const hasEscape = driver.platform === 'Android' && kind !== 'permission';
+    await fill(driver, still, `data-dialog="${owner}" ${hasEscape ? 'data-escape' : ''}`, body);
   } catch (error) {
     await driver.device.removeOverlay(); // an empty page would hide the app
     throw error;
@@ -272,14 +277,14 @@ async function show(driver, { kind, page, owner = '', answer, end = () => {} }, 
   overlay.view = { kind, driver, page, still, answer, end, owner };
 }
 
-/** Open the page of the views, and set its content. */
-async function fill(driver, still, owner, body) {
+/** Open the page of the views, and set its content; `attributes` are those of its root element. */
+async function fill(driver, still, attributes, body) {
   await driver.device.openOverlay();
   const shown = await driver.browser.front();
   await shown.sendToDocument('Runtime.addBinding', { name: BINDING });
 
   const picture = still ? `background: url(data:image/jpeg;base64,${still}) 0 0 / 100% 100%` : '';
-  const html = `<!doctype html><html data-dialog="${owner}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+  const html = `<!doctype html><html ${attributes}><meta charset="utf-8"><meta name="viewport" content="width=device-width">
     <style>${STYLE}</style><body style="${picture}"><div class="scrim">${body}</div>`;
   await shown.sendToDocument('Page.setDocumentContent', { frameId: shown.target, html });
   await shown.sendToDocument('Runtime.evaluate', { expression: LISTEN });

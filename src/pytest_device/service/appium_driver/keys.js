@@ -1,7 +1,6 @@
 // Keys of an Android device, and buttons and keys of an iPhone.
 
 import { errors } from 'appium/driver.js';
-import { dismiss } from './dialogs.js';
 import { LONG_PRESS_MS } from './gestures.js';
 import { Keyboard, nameOfKey } from './keyboard.js';
 
@@ -12,7 +11,6 @@ export const ENTER = '\uE006';
 
 /** Android's key codes (KeyEvent) that are no key of a page. */
 const [BACK, HOME] = [4, 3];
-const ESCAPE = 111;
 
 /** Android's key codes that are not in a row: the keys that a page receives. */
 const ANDROID_KEYS = {
@@ -60,8 +58,6 @@ export async function pressKeyCode(driver, { keycode, metastate = 0, isLongPress
   }
   if (code === BACK) return await goBack(driver);
   if (code === HOME) return await driver.backgroundApp(-1);
-
-  if (code === ESCAPE && (await dismiss(driver))) return;
 
   const key = androidKey(code);
   if (key === undefined) throw new errors.InvalidArgumentError(`the key code ${keycode} has no equivalent in a web page`);
