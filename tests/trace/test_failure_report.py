@@ -14,6 +14,7 @@ from pytest_device.trace.failure_report import (
     ReportedDevice,
     ReportedLine,
     Source,
+    Step,
     Waited,
     failed_locator,
     last_actions,
@@ -141,6 +142,14 @@ def test_a_text_with_code_fences_stays_one_block() -> None:
     text = to_markdown(replace(REPORT, error_message="```\nend\n```"))
 
     assert "````\nNoSuchElementException: ```\nend\n```\n````" in text
+
+
+def test_a_typed_text_of_several_lines_stays_in_its_item() -> None:
+    typed = Step("Type 'milk\n\n## Files' into id 'note'")
+
+    lines = to_markdown(replace(REPORT, actions=[typed])).splitlines()
+
+    assert r"- -0.0 s Type 'milk\n\n## Files' into id 'note'" in lines
 
 
 def test_a_long_message_is_cut_in_the_text_and_whole_in_json() -> None:

@@ -231,7 +231,7 @@ def to_markdown(report: FailureReport) -> str:
     parts = [
         f"# {report.test}",
         _code(_bounded(_error_text(report))),
-        "\n".join(f"- {line}" for line in _summary(report)),
+        "\n".join(map(_item, _summary(report))),
     ]
 
     sections = [
@@ -241,7 +241,7 @@ def to_markdown(report: FailureReport) -> str:
         *[(_screen_title(shown), _screen_text(shown)) for shown in report.screens],
         ("Log since the last action", _log_text(report.log)),
         ("Files", _files_text(report.files)),
-        ("Not collected", "\n".join(f"- {line}" for line in report.missing)),
+        ("Not collected", "\n".join(map(_item, report.missing))),
     ]
     parts += [f"## {title}\n\n{text}" for title, text in sections if text]
 
@@ -385,7 +385,8 @@ def _actions_text(steps: Sequence[Step]) -> str:
         device = f"{step.device}: " if step.device else ""
         at = f" ({step.at})" if step.at else ""
         error = f" ✗ {step.error}" if step.error else ""
-        lines.append(f"- -{step.seconds_before:.1f} s {device}{step.title}{at}{error}")
+        text = f"-{step.seconds_before:.1f} s {device}{step.title}{at}{error}"
+        lines.append(_item(text))
 
     return "\n".join(lines)
 
@@ -435,6 +436,11 @@ def _bounded(text: str) -> str:
         return text
 
     return "\n".join([*lines[:_MAX_MESSAGE_LINES], f"… {left_out} more lines"])
+
+
+def _item(text: str) -> str:
+    """Return a text as an item of a list, in one line: what was typed may have several."""
+    return "- " + text.replace("\n", r"\n")
 
 
 def _code(text: str) -> str:
