@@ -21,7 +21,7 @@ def test_driven(device_driver): pass
 def test_seen(device_session): pass
 """
 REASON = (
-    "this machine has no android device for the session (emulator: adb is not on PATH*; "
+    "this machine has no android device for the session (emulator: adb is neither on PATH nor in ANDROID_HOME*; "
     "chromium: no Chromium is on PATH*): *install *"
 )
 

@@ -179,12 +179,12 @@ def test_a_kind_is_used_if_the_preferred_ones_are_missing_or_on_request(
         (
             None,
             {},
-            r"no android device .* \(emulator: adb is not on PATH; chromium: no .*\): apt-get install chromium",
+            r"no android device .* \(emulator: adb is neither on PATH nor in .*; chromium: no .*\): apt-get install chromium",
         ),
         (
             None,
             {"type": "appium", "deviceIdentifier": "pixel_7"},
-            r"\(emulator: adb is not on PATH; appium-uiautomator2.*\): apt-get install",
+            r"\(emulator: adb is neither on PATH nor in ANDROID_HOME; appium-uiautomator2.*\): apt-get install",
         ),
         (
             has_phones,
@@ -272,7 +272,7 @@ def test_adb_runs_in_the_users_home(machine: FakeMachine) -> None:
             "",
             "xcrun is not on PATH; appium-xcuitest-driver is not installed in",
         ),
-        ("android", "none", "", "adb is not on PATH"),
+        ("android", "none", "", "adb is neither on PATH nor in ANDROID_HOME"),
         (
             "android",
             "adb",

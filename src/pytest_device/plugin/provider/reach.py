@@ -362,7 +362,7 @@ def _adb(serial: str, *arguments: str) -> None:
     program = shutil.which("adb", path=os.pathsep.join(path))
     if program is None:
         raise ConfigError(
-            "adb is not on PATH: the device can't reach the services of the run"
+            "adb is neither on PATH nor in ANDROID_HOME: the device can't reach the services of the run"
         )
 
     try:

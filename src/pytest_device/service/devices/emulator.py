@@ -59,7 +59,9 @@ async def listed(
     """Find the running devices, or the named one."""
     adb = shutil.which("adb", path=_search_path(environ, "platform-tools"))
     if adb is None:
-        return Availability(KIND, missing="adb is not on PATH", fix=_FIX)
+        return Availability(
+            KIND, missing="adb is neither on PATH nor in ANDROID_HOME", fix=_FIX
+        )
 
     try:
         devices = parse(await ask([adb, "devices", "-l"], environ=environ))
