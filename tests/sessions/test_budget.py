@@ -33,24 +33,43 @@ def test_a_session_counts_once_whichever_process_creates_it() -> None:
     breaker.ready(CREATE, AttemptId("gw0", 1))
     clock.now += 60
     assert budget.used_minutes == 3
-    budget.add(Created(SessionRef("android appium", "b")))
+    budget.add(Created(SessionRef("android appium", "b")), "gw0")
     assert budget.used_minutes == 3
+
+
+def test_the_sessions_of_a_crashed_worker_count_until_its_crash() -> None:
+    clock = FakeClock(0.0)
+    budget = Budget(8, clock)
+    breaker = RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+    for number in range(2):
+        breaker.ready(CREATE, AttemptId("gw0", number))
+    breaker.ready(CREATE, AttemptId("gw1", 0))
+    budget.add(Created(SESSION), "gw0")
+    clock.now += 60
+
+    breaker.lost("gw0")
+
+    clock.now += 60
+    assert budget.used_minutes == 1 + 1 + 2
+    # Found out at the end of the run.
+    budget.add(Stopped(SESSION, "stopped", running_seconds=90))
+    assert budget.used_minutes == 1.5 + 1 + 2
 
 
 def test_a_session_that_workers_pass_on_counts_for_each_of_them() -> None:
     clock = FakeClock(0.0)
     budget = Budget(8, clock)
-    budget.begin()
-    budget.add(Created(SESSION))
-    budget.add(Ready(SESSION, boot_seconds=60))
-    budget.add(KeptWarm(SESSION, "", used_seconds=240))
+    budget.begin("gw0")
+    budget.add(Created(SESSION), "gw0")
+    budget.add(Ready(SESSION, boot_seconds=60), "gw0")
+    budget.add(KeptWarm(SESSION, "", used_seconds=240), "gw0")
     assert budget.used_minutes == 5
 
     clock.now += 300
-    budget.add(TakenOver(SESSION))
+    budget.add(TakenOver(SESSION), "gw1")
     clock.now += 120
     assert budget.used_minutes == 7
 
-    budget.add(Stopped(SESSION, "stopped", running_seconds=180))
+    budget.add(Stopped(SESSION, "stopped", running_seconds=180), "gw1")
     assert budget.used_minutes == 8
     assert budget.is_used_up

@@ -354,8 +354,14 @@ class RunBreaker(LocalBreaker):
         The session of a create call by this process has been counted: its event is added at once.
         """
         if key == CREATE and self._budget and attempt.process:
-            self._budget.begin()
+            self._budget.begin(attempt.process)
         super().ready(key, attempt)
+
+    def lost(self, process: str) -> None:
+        """Release the attempts of a process that has ended, and end the use of its sessions."""
+        super().lost(process)
+        if self._budget:
+            self._budget.lost(process)
 
     def _take_retry(self) -> Answer:
         with self._quota_lock:

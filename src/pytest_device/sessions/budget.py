@@ -1,6 +1,7 @@
 """The device minutes that a run may use, and has used so far."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, assert_never
@@ -25,6 +26,7 @@ class _Use:
     """The use of a session by the process that has it now, or had it last."""
 
     began: float
+    worker: str
     earlier_seconds: float = 0.0
     """How long other processes of the run used it before, which kept it warm."""
     boot_seconds: float = 0.0
@@ -41,40 +43,54 @@ class Budget:
     """Counts a run's device minutes, from each create call until the session ended; ``clock`` is monotonic, in seconds.
 
     Events of pytest-xdist workers arrive with the reports of their tests. ``begin`` is called earlier, when a worker's
-    create call succeeds, so that its session counts from then on.
+    create call succeeds, so that its session counts from then on. ``worker`` is empty for the only process of a run.
     """
 
     def __init__(self, minutes: float, clock: Callable[[], float]) -> None:
         self.minutes = minutes
         self._clock = clock
-        self._unnamed: list[float] = []
-        """When sessions began whose events have not arrived."""
+        self._unnamed: dict[str, list[float]] = defaultdict(list)
+        """When sessions began whose events have not arrived, by worker."""
+        self._lost_seconds = 0.0
+        """The use of such sessions by workers that are gone: their events never arrive."""
         self._uses: dict[str, _Use] = {}
         """By session ID."""
         self._lock = threading.Lock()  # workers ask from several threads
 
-    def begin(self) -> None:
+    def begin(self, worker: str) -> None:
         """Count a session of a worker from now on."""
         with self._lock:
-            self._unnamed.append(self._clock())
+            self._unnamed[worker].append(self._clock())
 
-    def add(self, entry: object, /) -> None:
+    def lost(self, worker: str) -> None:
+        """Count the sessions of a worker that is gone only until now: its reaper stops them."""
+        with self._lock:
+            now = self._clock()
+            self._lost_seconds += sum(
+                now - began for began in self._unnamed.pop(worker, ())
+            )
+            for use in self._uses.values():
+                if use.worker == worker and use.seconds is None:
+                    use.seconds = now - use.began
+
+    def add(self, entry: object, worker: str = "") -> None:
         """Count an event of a session; those that the run does not pay for, and other entries, change nothing."""
         if isinstance(entry, _Counted):
             with self._lock:
-                self._count(entry, entry.session.session_id)
+                self._count(entry, entry.session.session_id, worker)
 
-    def _count(self, entry: _Counted, session_id: str) -> None:
+    def _count(self, entry: _Counted, session_id: str, worker: str) -> None:
         match entry:
             case Created():
                 # Which of them it is makes no difference to the sum.
-                began = self._unnamed.pop(0) if self._unnamed else self._clock()
-                self._uses[session_id] = _Use(began)
+                unnamed = self._unnamed[worker]
+                began = unnamed.pop(0) if unnamed else self._clock()
+                self._uses[session_id] = _Use(began, worker)
             case TakenOver():
                 now = self._clock()
                 earlier = self._uses.get(session_id)
                 earlier_seconds = earlier.total(now) if earlier else 0.0
-                self._uses[session_id] = _Use(now, earlier_seconds)
+                self._uses[session_id] = _Use(now, worker, earlier_seconds)
             case Ready(boot_seconds=boot):
                 if session_id in self._uses:
                     self._uses[session_id].boot_seconds = boot or 0.0
@@ -103,10 +119,12 @@ class Budget:
         """Return the device minutes so far, those of running sessions included."""
         with self._lock:
             now = self._clock()
-            running = sum(now - began for began in self._unnamed)
+            running = sum(
+                now - began for unnamed in self._unnamed.values() for began in unnamed
+            )
             named = sum(use.total(now) for use in self._uses.values())
 
-        return (running + named) / _MINUTE
+        return (running + named + self._lost_seconds) / _MINUTE
 
     @property
     def is_used_up(self) -> bool:

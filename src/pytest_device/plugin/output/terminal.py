@@ -200,17 +200,12 @@ class Terminal:
     def folds(self) -> "list[Fold]":
         """All that is built from the events and incidents of the run: a report format is added here."""
         # The receipt first: the report of the run reads it.
-        folds: list[Fold] = [
+        return [
             self.receipt,
             _BootTimes(self.history),
             self.run_report,
             *self._event_lines(),
         ]
-
-        if self.budget:
-            folds.append(self.budget)
-
-        return folds
 
     @cached_property
     def run_report(self) -> "RunReport":
@@ -273,15 +268,16 @@ class Terminal:
         if self._config.get_verbosity() > 0 or needs_line(event, usual):
             self.show(f"{worker} {line_of(event)}".lstrip(), color_of(event))
 
-    def count(self, events: Iterable[dict[str, Any]]) -> None:
-        """Add events, as plain values, to all reports."""
+    def count(self, events: Iterable[dict[str, Any]], worker: str = "") -> None:
+        """Add events, as plain values, to all reports; ``worker`` as in ``event``."""
         for values in events:
-            self.event(_read(values))
+            self.event(_read(values), worker)
 
-    def event(self, event: "Entry") -> None:
+    def event(self, event: "Entry", worker: str = "") -> None:
         """Add an event or an incident to all reports, with masked texts.
 
-        Events of tests come masked, those of the coordinator's own stop calls do not.
+        ``worker`` is the pytest-xdist worker that reports it, empty for this process. Events of tests come masked, those of
+        the coordinator's own stop calls do not.
         """
         from pytest_device.report.lines import Incident
         from pytest_device.report.phase import TestPhase
@@ -293,6 +289,9 @@ class Terminal:
         self._has_entries = True
         for fold in self.folds:
             fold.add(event)
+
+        if self.budget:
+            self.budget.add(event, worker)
 
     def note(self, text: str) -> None:
         from pytest_device.sessions.events import Note
@@ -322,12 +321,13 @@ class Terminal:
 
         self._name_attachments(report)
 
+        worker: str = carried.get("worker_id", "")
         events = [_read(values) for values in carried[EVENTS]]
         for event in events:
-            if worker := carried.get("worker_id"):
+            if worker:
                 self.show_event(event, worker)
 
-            self.event(event)
+            self.event(event, worker)
 
         # A subtest's report is of another class, and its duration is part of its test's.
         if type(report) is pytest.TestReport:

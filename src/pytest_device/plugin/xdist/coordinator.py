@@ -243,11 +243,12 @@ class Coordinator:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Worker) -> None:
         """Collect the worker's usage errors, and events that its reports did not carry."""
+        output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
+        worker = str(node.workerinput["workerid"])
+        self._terminal.count(output.get(EVENTS, ()), worker)
         if node in self._channels:  # it may have ended before it was set up
             self._channels[node].lost()
 
-        output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
-        self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
     # Begins before pytest-xdist stops the workers, and ends after that.
