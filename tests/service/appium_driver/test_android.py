@@ -350,7 +350,11 @@ def test_the_web_view_is_a_web_page(driver: Remote) -> None:
     assert driver.contexts == ["NATIVE_APP", f"WEBVIEW_{APP_ID}"]
     driver.switch_to.context(f"WEBVIEW_{APP_ID}")
     assert driver.execute_script("return location.pathname") == "/"
-    assert driver.find_element(By.ID, "root").tag_name == "div"
+    assert driver.find_element(By.CSS_SELECTOR, "#root").tag_name == "div"
+    with pytest.raises(
+        InvalidArgumentException, match=r'use the CSS selector \[id="root"\]'
+    ):
+        driver.find_element(By.ID, "root")
 
 
 def test_the_log_has_the_apps_output_since_the_last_read(driver: Remote) -> None:

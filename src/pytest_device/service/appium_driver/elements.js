@@ -269,7 +269,7 @@ async function hintFor(driver, strategy, selector) {
 
 /** Find elements of a web page by chromedriver. */
 async function findInPage(driver, strategy, selector, element, mult) {
-  const [using, value] = webLocator(strategy, selector);
+  const [using, value] = webLocator(strategy, selector, driver.platform);
   const path = element ? `/element/${element}/elements` : '/elements';
   const hits = await driver.toBrowser(path, 'POST', { using, value });
   if (mult) return hits;

@@ -18,6 +18,14 @@ export const STRATEGIES = [
   '-android uiautomator', '-ios predicate string', '-ios class chain',
 ];
 
+/** The strategies of WebDriver, which both platforms have in a web context, and those of which XCUITest makes one of them. */
+const WEB = ['css selector', 'xpath', 'link text', 'partial link text', 'tag name'];
+const AS_CSS = {
+  id: (value) => `[id=${JSON.stringify(value)}]`,
+  name: (value) => `[name=${JSON.stringify(value)}]`,
+  'class name': (value) => `.${value}`,
+};
+
 /** The strategies of `mobile: scroll` on Android. */
 const SCROLL_STRATEGIES = ['accessibility id', 'class name', '-android uiautomator'];
 
@@ -138,14 +146,19 @@ function typed(value) {
   return [equals('type', IOS_TYPES.has(type) ? type : `${IOS_PREFIX}Other`)];
 }
 
-/** Return the locator for chromedriver, which does not know ids and names. */
-export function webLocator(strategy, selector) {
-  const quoted = JSON.stringify(selector);
-  switch (strategy) {
-    case 'id': return ['css selector', `[id=${quoted}]`];
-    case 'name': return ['css selector', `[name=${quoted}]`];
-    case 'class name': return ['css selector', `.${selector}`];
-    case 'accessibility id': return ['css selector', `[aria-label=${quoted}], [data-testid=${quoted}]`];
-    default: return [strategy, selector];
-  }
+/**
+ * Return the locator of a web page for chromedriver.
+ *
+ * UiAutomator2 sends locators to chromedriver as they are, which refuses those of native views. XCUITest finds three by itself.
+ *
+ * Throws InvalidArgument for a strategy that the platform's driver does not have in a web context.
+ */
+export function webLocator(strategy, selector, platform) {
+  if (WEB.includes(strategy)) return [strategy, selector];
+
+  const css = AS_CSS[strategy]?.(selector);
+  if (css && platform === 'iOS') return ['css selector', css];
+
+  const instead = css ? `use the CSS selector ${css}` : `it has ${WEB.join(', ')}`;
+  throw new errors.InvalidArgumentError(`invalid locator. Note: a web context of ${platform} has no '${strategy}': ${instead}`);
 }
