@@ -580,6 +580,15 @@ def android_rows() -> tuple[Row, ...]:
             answer=[],
         ),
         Row(
+            name="a-control-that-the-app-draws",
+            platforms=(ANDROID,),
+            rule="A control that an app draws itself, as a switch, is a view.",
+            source=NOT_READ,
+            page='<input type="date" style="opacity: 0" data-testid="view">',
+            example=Find(*VIEW, "class"),
+            answer="android.widget.EditText",
+        ),
+        Row(
             name="a-view-that-becomes-transparent",
             platforms=(ANDROID,),
             rule="A view is not displayed while it is entirely transparent.",

@@ -409,7 +409,8 @@ function nodeOf(element, parent, target) {
 }
 
 /** Controls that apps make transparent to draw them themselves, as React Native for Web does with a switch. */
-const DRAWN_BY_APP = 'select, input:is([type="checkbox"], [type="radio"], [type="range"], [type="file"])';
+const DRAWN_BY_APP = ['checkbox', 'radio', 'range', 'file', 'date', 'time', 'month', 'week', 'datetime-local', 'color']
+  .map((type) => `input[type="${type}"]`).concat('select').join();
 
 /** Return whether an element is no view of Android, with all that is in it, because it is entirely transparent. */
 function isTransparent(element, style, { platform }) {
