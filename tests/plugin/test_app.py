@@ -123,6 +123,34 @@ def test_a_link_without_a_route_is_a_collection_error(
     result.stderr.fnmatch_lines([f"*test_it: *{mistake.replace('[', '[[]')}*"])
 
 
+def test_a_wrong_link_is_reported_with_all_other_mistakes(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="android", vendor_go=True)
+        def test_right(device_session): pass
+
+        @pytest.mark.device(platform="android", vendor_go=True, route_params={"id": 1})
+        def test_equal(device_session): pass
+
+        @pytest.mark.device(platform="android", open_route="/", app_id="x")
+        def test_more(device_session): pass
+    """)
+
+    result = pytester.runpytest_inprocess("--device-local", "--device-dry-run")
+
+    result.stderr.fnmatch_lines(
+        [
+            "*test_equal: route_params needs open_route*",
+            "*test_more: open_route needs the app's project*",
+            "*test_more: app_id='x' must be *",
+        ]
+    )
+    result.stderr.no_fnmatch_line("*test_right*")
+
+
 def test_an_open_url_without_a_page_is_a_warning_with_the_closest_route(
     project: pytest.Pytester,
 ) -> None:

@@ -465,18 +465,15 @@ def requirement_of(
         name: complete.pop(name) for name in SHARING if name in complete
     }
 
-    complete = _merge(defaults or {}, complete)
-    # A project completes any request; without one, a route is an error.
-    if settings.app_root or not _OF_ROUTE.isdisjoint(complete):
-        complete = complete_arguments(item, complete)
-
     share, problems = _share(sharing, settings)
+    complete = _merge(defaults or {}, complete)
+    complete = _completed(item, complete, settings, problems)
     sharing_key = _sharing_key(item, share)
     name = names.session_name(item, share)
 
     # Many tests have equal markers, and checking a request takes far longer than this key.
     key = repr((sharing_key, name, sharing, complete))
-    if key in names.requirements:
+    if key in names.requirements and not problems:
         return names.requirements[key]
 
     attach = _attached(sharing, settings, problems)
@@ -512,6 +509,26 @@ def requirement_of(
     return names.requirements.setdefault(
         key, DeviceRequirement(request, sharing_key, minutes, own_defaults)
     )
+
+
+def _completed(
+    item: pytest.Item,
+    arguments: dict[str, Any],
+    settings: "Settings",
+    problems: list[str],
+) -> dict[str, Any]:
+    """Return the arguments with what the app's project adds; append mistakes to ``problems``."""
+    # A project completes any request; without one, a route is an error.
+    if not settings.app_root and _OF_ROUTE.isdisjoint(arguments):
+        return arguments
+
+    try:
+        return complete_arguments(item, arguments)
+    except ConfigError as error:
+        problems += error.problems
+
+    # The other arguments may have mistakes, too.
+    return {name: value for name, value in arguments.items() if name not in _OF_ROUTE}
 
 
 def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> str:
