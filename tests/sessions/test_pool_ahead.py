@@ -378,6 +378,22 @@ def test_the_thread_exists_only_while_something_boots(
     assert eventually(nothing_boots)
 
 
+def test_prefetching_begins_once_the_system_has_room_for_a_thread(
+    harness: PoolHarness, network: FakeNetwork
+) -> None:
+    # No address space has room for such a stack: the system refuses the thread.
+    before = threading.stack_size(1 << 46)
+    try:
+        harness.prefetch(ANDROID)
+    finally:
+        threading.stack_size(before)
+    assert network.requests == []
+
+    harness.prefetch()
+
+    assert answered(network, "create", 1)
+
+
 def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(
     harness: PoolHarness, network: FakeNetwork
 ) -> None:

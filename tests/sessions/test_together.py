@@ -44,6 +44,18 @@ def test_an_exception_in_one_call_does_not_interrupt_the_others() -> None:
     assert sorted(ended) == [1, 3]
 
 
+def test_without_another_thread_the_calls_run_one_after_the_other() -> None:
+    ended: list[int] = []
+    # No address space has room for such a stack: the system refuses the thread.
+    before = threading.stack_size(1 << 46)
+    try:
+        run_concurrently([lambda: ended.append(1)] * 3)
+    finally:
+        threading.stack_size(before)
+
+    assert ended == [1, 1, 1]
+
+
 def test_an_interrupt_is_raised_after_all_calls_have_ended() -> None:
     main = threading.main_thread().ident
     assert main is not None

@@ -611,7 +611,7 @@ def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
 
 
 def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
-    """Make all calls concurrently, the first in this thread; return when all have ended, or raise one of their errors.
+    """Make all calls concurrently, in this thread and others; return when all have ended, or raise one of their errors.
 
     Each call ends by itself. An interrupt is raised after all calls; a second one does not wait.
     """
@@ -635,8 +635,11 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
         for _ in calls[1:_MAX_THREADS]
     ]
     try:
-        for thread in threads:
-            thread.start()
+        # Without room for more threads, as in a small container, those that there are make all calls.
+        with suppress(RuntimeError):
+            for thread in threads:
+                thread.start()
+
         _finish(work, threads)
     except BaseException:
         _finish(work, threads)
@@ -680,17 +683,26 @@ class Background:
         """Start advancing a session in the background."""
         with self._lock:
             self._news.put(session)
-            if self._thread is None:
-                thread = threading.Thread(
-                    target=self._serve, name="pytest-device-background", daemon=True
-                )
-                thread.start()
-                self._thread = thread
+            self._start_thread()
 
     def wake(self) -> None:
         with self._lock:
             if self._thread:
                 self._news.put(None)
+            elif not self._news.empty():
+                self._start_thread()
+
+    def _start_thread(self) -> None:
+        """Start the thread, unless it runs, or the system has no room for one: then the next call tries again."""
+        if self._thread:
+            return
+
+        thread = threading.Thread(
+            target=self._serve, name="pytest-device-background", daemon=True
+        )
+        with suppress(RuntimeError):
+            thread.start()
+            self._thread = thread
 
     def drop(self, session: DeviceSession) -> None:
         """Stop a session in the background; its events report the result."""
