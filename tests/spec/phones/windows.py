@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
 
 from tests.spec.phones.row import (
     ANDROID,
     IOS,
     NOT_READ,
+    UIAUTOMATOR2,
     XCUITEST,
     Click,
     Command,
@@ -42,6 +44,15 @@ BAR: Final = """
 DETAILS: Final = "<details><summary>More</summary><p>Hidden</p></details><p>Shown</p>"
 INERT: Final = "<div inert><p>Hidden</p></div><p>Shown</p>"
 
+FIELD: Final = '<input data-testid="view" placeholder="Name">'
+VIEW: Final = (By.XPATH, "//*[@resource-id='view']")
+
+
+def keyboard_and_text(driver: Remote) -> tuple[object, str]:
+    """Return whether the keyboard is shown, and the text of the view."""
+    return driver.is_keyboard_shown(), driver.find_element(*VIEW).text
+
+
 ROWS: Final = (
     Row(
         name="views-behind-a-modal",
@@ -60,6 +71,15 @@ ROWS: Final = (
         page=REACT_NATIVE_MODAL,
         example=TEXTS,
         answer=["In front"],
+    ),
+    Row(
+        name="back-hides-the-keyboard",
+        platforms=(ANDROID,),
+        rule="While the keyboard is shown, the Back key hides it, and does nothing else.",
+        source=Source(*UIAUTOMATOR2, "lib/commands/navigation.ts"),
+        page=FIELD,
+        example=Click(VIEW, Then(BACK, keyboard_and_text)),
+        answer=(False, "Name"),
     ),
     Row(
         name="back-closes-a-modal",

@@ -162,6 +162,9 @@ export const commands = {
     const wasDialog = await dialogs.dismiss(this);
     if (wasDialog) return;
 
+    const wasKeyboard = await this.askPage('blur');
+    if (wasKeyboard) return;
+
     // The Back key is for the window in front. Modal dialogs of the browser and of React Native for Web close by Escape.
     if (await this.askPage('hasModal')) {
       await typeText(this, ESCAPE);

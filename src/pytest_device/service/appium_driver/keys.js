@@ -56,7 +56,7 @@ export async function pressKeyCode(driver, { keycode, metastate = 0, isLongPress
   if (isLongPress && [BACK, HOME].includes(code)) {
     throw new errors.InvalidArgumentError(`a long press of the key code ${code} has no equivalent in a web page`);
   }
-  if (code === BACK) return await goBack(driver);
+  if (code === BACK) return await driver.back();
   if (code === HOME) return await driver.backgroundApp(-1);
 
   const key = androidKey(code);
@@ -164,11 +164,6 @@ function textOfKey(item) {
 /** Return the keys for the bits of modifiers. */
 function modifiersIn(bits, table) {
   return table.filter(([mask]) => Number(bits) & mask).map(([, key]) => key);
-}
-
-/** Close the keyboard if it is shown, else go back. */
-async function goBack(driver) {
-  if (driver.overlay.view || !(await driver.askPage('blur'))) await driver.back();
 }
 
 /** Press a key for some milliseconds while modifiers are held. */
