@@ -101,9 +101,8 @@ class Grants:
             raise OAuthError("invalid_grant", "the refresh token has expired")
 
         grant = issued.grant
-        scopes = grant.scopes
-        if params.get("scope"):
-            scopes = tuple(params["scope"].split())
+        # A blank scope is none: the new tokens have those of the old ones.
+        scopes = tuple(params.get("scope", "").split()) or grant.scopes
         if not set(scopes) <= set(grant.scopes):
             raise OAuthError("invalid_scope", "the scope exceeds what the user allowed")
 
