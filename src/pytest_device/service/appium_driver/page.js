@@ -417,7 +417,7 @@ export class Page {
 
   /** Return the promise of a condition that events of the page make true: true, or null after some milliseconds. */
   #until(isTrue, ms) {
-    let end;
+    let end = () => {}; // of a page that is gone already, nothing begins
     const promise = this.#bounded((resolve) => {
       const timer = setTimeout(() => end(null), ms);
       const check = () => isTrue() && end(true);
