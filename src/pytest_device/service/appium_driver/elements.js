@@ -159,6 +159,7 @@ export const commands = {
       return;
     }
 
+    await this.page(); // draws a dialog that has just opened
     const wasDialog = await dialogs.dismiss(this);
     if (wasDialog) return;
 
