@@ -36,6 +36,7 @@ export const commands = {
       await page.settled();
     } catch (error) {
       if (!(error instanceof PageClosed)) throw error; // a touch or a key has closed it
+      this.inputs = null; // no finger is left on the page behind it
     }
   },
 
