@@ -79,6 +79,7 @@ VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
 LIST: Final = '<select data-testid="view"><option>red<option>green</select>'
 FIELD: Final = '<input data-testid="view" placeholder="Name">'
 LINES: Final = """<textarea data-testid="view" onkeydown="if (event.key === 'Enter') this.value = 'sent'"></textarea>"""
+SENT: Final = """<input data-testid="view" onkeydown="if (event.key === 'Enter') this.value = 'sent ' + this.value">"""
 MOVE_HOME: Final = 122
 DISABLED: Final = '<input data-testid="view" value="Ada" disabled>'
 NOT_EDITABLE: Final = '<input data-testid="view" value="Ada" readonly>'
@@ -636,11 +637,15 @@ def android_rows() -> tuple[Row, ...]:
         Row(
             name="keys-with-the-mark-of-enter",
             platforms=(ANDROID,),
-            rule="A text that ends with a backslash and an n is followed by the Enter key.",
-            source=server("handler/SendKeysToElement.java", "2e904aca"),
-            page=LINES,
+            rule="A text that ends with a backslash and an n, which stay in it, is followed by the Enter key.",
+            source=Source(
+                "appium-uiautomator2-server",
+                "10.6.6",
+                "handler/SendKeysToElement (in the APK)",
+            ),
+            page=SENT,
             example=Then(Keys(VIEW, r"Ada\n"), Find(*VIEW)),
-            answer="sent\n",
+            answer=r"sent Ada\n",
         ),
         Row(
             name="the-text-of-a-slider",

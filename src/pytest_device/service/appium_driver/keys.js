@@ -38,7 +38,7 @@ const IOS_MODIFIERS = [[1 << 1, SHIFT], [1 << 2, CONTROL], [1 << 3, ALT], [1 << 
 const IN_TEXTS_OF_IOS = { '\uE006': '\n', '\uE007': '\n', '\uE003': '\b', '\uE017': '\b' };
 const SPECIAL_KEY = /[\uE000-\uE05D]/g;
 
-/** With these two characters at its end, a text is followed by the Enter key on Android. */
+/** With these two characters at its end, a text is followed by the Enter key on Android. They stay in the text. */
 const ENTER_MARK = '\\n';
 
 /** What the action key of Android's keyboard does, in the order of the numbers of EditorInfo. */
@@ -117,17 +117,14 @@ export function textToType(text, platform) {
 
 /** Set the text of a field of Android: with UiAutomator2, a line break in it is not the Enter key, and `ENTER_MARK` is. */
 export async function writeText(driver, text) {
-  const isSent = text.endsWith(ENTER_MARK);
-  const written = isSent ? text.replaceAll(ENTER_MARK, '') : text;
-
-  const [first, ...more] = written.split('\n');
+  const [first, ...more] = text.split('\n');
   await typeText(driver, first);
   for (const line of more) {
     await driver.onPage((page) => page.input([['Input.insertText', { text: '\n' }]]));
     await typeText(driver, line);
   }
 
-  if (isSent) await typeText(driver, ENTER);
+  if (text.endsWith(ENTER_MARK)) await typeText(driver, ENTER);
 }
 
 /** Type a text to the focused element. */
