@@ -200,6 +200,82 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         ),
         Change("mobile.js", "if (!(offset > 0 && offset <= 0.5))", "if (false)"),
     ),
+    "has what phones lack": (
+        Change(
+            "apps.js",
+            "if (x !== 0 || y !== 0 || !ROTATIONS.includes(z)) {",
+            "if (false) {",
+        ),
+        Change(
+            "driver.js",
+            "if (!this.inApp || this.platform === 'iOS') return;",
+            "return;",
+        ),
+        Change(
+            "driver.js", "this.inApp ? await super.getTimeouts() : this.#timeouts", "{}"
+        ),
+        Change(
+            "driver.js",
+            "if (this.platform === 'iOS' && ONLY_ON_ANDROID.has(command)) {",
+            "if (false) {",
+        ),
+        Change("scripts.js", " bearing? accuracy?'),", "'),"),
+        Change(
+            "scripts.js",
+            "if (!Object.hasOwn(SCRIPTS, name)) {",
+            "if (!Object.hasOwn(SCRIPTS, name)) { return { why: name };",
+        ),
+        Change(
+            "actions.js",
+            "['pointer', 'key', 'none'], iOS: ['pointer', 'key'] }",
+            "['pointer', 'key', 'wheel'], iOS: ['pointer', 'key', 'wheel'] }",
+        ),
+        Change("mobile.js", "{ packageName: id, versionCode: null }", "{}"),
+        Change("mobile.js", "askPage('source', { excluded })", "askPage('source', {})"),
+        Change(
+            "page-answer.js",
+            "const tree = target.platform === 'iOS'",
+            "const tree = false",
+        ),
+    ),
+    "types and hides the keyboard in another way": (
+        Change("keys.js", r"'\uE017': '\b' }", r"'\uE017': 'x' }"),
+        Change(
+            "keys.js",
+            r"page.input([['Input.insertText', { text: '\n' }]])",
+            "page.input(new Keyboard().typed(ENTER))",
+        ),
+        Change("keys.js", "if (text.endsWith(ENTER_MARK))", "if (false)"),
+        Change("mobile.js", "![...keys, 'done'].some(", "[...keys, 'done'].some("),
+        Change("elements.js", "if (isReplaced) await driver.clear(element);", ";"),
+        Change(
+            "elements.js",
+            "const wasKeyboard = await this.askPage('blur');",
+            "const wasKeyboard = true;",
+        ),
+        Change(
+            "selectors.js", "equals('focused', 'true')", "equals('focused', 'false')"
+        ),
+    ),
+    "shows views as they are in HTML": (
+        Change("page-tree.js", "&& style.opacity === '0'", "&& false"),
+        Change(
+            "page-tree.js",
+            "return `${Math.round((100 * (position - min)) / (max - min))}%`;",
+            "return String(position);",
+        ),
+        Change(
+            "page-tree.js", "return shown(child.data, style);", "return child.data;"
+        ),
+        Change(
+            "page-tree.js",
+            ".includes(style.whiteSpace) ? text : tidy(text)",
+            ".includes(style.whiteSpace) ? tidy(text) : text",
+        ),
+    ),
+    "leaves out what an app draws itself": (
+        Change("page-tree.js", " && !element.matches(DRAWN_BY_APP)", ""),
+    ),
 }
 
 
