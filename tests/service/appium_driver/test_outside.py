@@ -12,7 +12,7 @@ from tests.fakes.http_server import Answer, scripted_server
 from tests.service.appium_driver.conftest import APP_ID, fresh
 
 PAGE: Final = b"""<!doctype html><meta name="viewport" content="width=device-width">
-<button id="allow">Allow</button>"""
+<input id="name" autofocus><button id="allow">Allow</button>"""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,17 @@ def test_source_and_window_have_the_same_size(outside: Remote) -> None:
     size = outside.get_window_size()
     shown = f'width="{size["width"]}" height="{size["height"]}"'
     assert shown in outside.page_source
+
+
+def test_the_keyboard_is_shown_for_a_field_that_is_tapped_not_for_one_with_autofocus(
+    outside: Remote,
+) -> None:
+    field = outside.find_element(By.CLASS_NAME, "android.widget.EditText")
+    assert field.get_attribute("focused") == "true"
+    assert not outside.is_keyboard_shown()
+
+    field.click()
+    assert outside.is_keyboard_shown()
 
 
 def test_a_view_of_the_app_is_missed_with_the_reason(

@@ -129,7 +129,9 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             "answer.isStale) throw stale(element)",
             "answer.isStale) return {}",
         ),
-        Change("page-tree.js", "&& keyboardShown())", "&& !keyboardShown())"),
+        Change(
+            "page-tree.js", "&& keyboardShown(target))", "&& !keyboardShown(target))"
+        ),
         # The answers of iOS to these are those of a driver without the command, too.
         Change("browser-commands.js", "getCookie: {", "getCookie: {}, x: {"),
         Change(

@@ -131,10 +131,10 @@ const ANSWERS = {
   isHome: () => isHome(),
   hasModal: () => hasModal(),
   backButton: ({ target }) => pointOfBackButton(target),
-  keyboard: keyboardShown,
+  keyboard: ({ target }) => keyboardShown(target),
   returnKey,
-  blur: () => {
-    const wasShown = keyboardShown();
+  blur: ({ target }) => {
+    const wasShown = keyboardShown(target);
     document.activeElement?.blur();
 
     return wasShown;

@@ -468,7 +468,7 @@ function treeOf(target) {
     }
     if (isAndroid) isolateWindow(body);
   }
-  if (target.platform === 'iOS' && keyboardShown()) root.children.push(keyboardNode(root));
+  if (target.platform === 'iOS' && keyboardShown(target)) root.children.push(keyboardNode(root));
 
   return root;
 }
@@ -545,8 +545,11 @@ function editedField() {
   return active && KINDS[roleOf(active)] === 'edit' && !active.readOnly ? active : null;
 }
 
-function keyboardShown() {
-  return editedField() !== null;
+/** Return whether the keyboard is shown. A browser shows none for a field that a page focuses itself, before a touch. */
+function keyboardShown(target) {
+  const isOpened = navigator.userActivation.hasBeenActive || !('outside' in ownerOf(target));
+
+  return isOpened && editedField() !== null;
 }
 
 /** The labels that the return key of iOS's keyboard has for the hints of a field. */
