@@ -461,15 +461,13 @@ def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
 def test_a_session_is_not_created_once_the_budget_was_used_up_during_its_wait_for_capacity(
     client: DeviceClient, network: FakeNetwork
 ) -> None:
+    # One boot, and less than the shortest pause after a refusal.
+    budget = Budget(0.27, network.clock)
     breaker = RunBreaker(
-        2,
-        network.clock,
-        interval_seconds=5,
-        retry_quota=0,
-        # One boot, and less than the shortest pause after a refusal.
-        budget=Budget(0.27, network.clock),
+        2, network.clock, interval_seconds=5, retry_quota=0, budget=budget
     )
     harness = PoolHarness(client, network.clock, breaker=breaker)
+    budget.begin("gw0")
     harness.use(requirement("first"))
     network.faults["create"] = [answer(429)]
 
