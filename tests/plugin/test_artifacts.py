@@ -390,3 +390,21 @@ def test_artifacts_are_not_collected_but_other_tests_beside_them_are(
     assert result.ret == pytest.ExitCode.OK
     names = {line.partition("::")[2] for line in result.outlines if "::" in line}
     assert names == {"test_fails", "test_own", "test_elsewhere"}
+
+
+@pytest.mark.parametrize(
+    ("options", "collected"),
+    [((), ["chosen"]), (("--device-artifacts-dir=chosen",), ["chosen", "default"])],
+)
+def test_only_a_directory_that_was_chosen_may_have_tests(
+    pytester: pytest.Pytester, options: tuple[str, ...], collected: list[str]
+) -> None:
+    # A worker that collects while another one removes the directory would report an error.
+    for directory, name in (("chosen", "chosen"), ("device-artifacts", "default")):
+        pytester.mkdir(directory)
+        Path(directory, f"test_{name}.py").write_text(f"def test_{name}(): pass")
+
+    result = pytester.runpytest("--collect-only", "-q", *options)
+
+    names = [line.rpartition("::test_")[2] for line in result.outlines if "::" in line]
+    assert names == collected

@@ -33,8 +33,11 @@ _QUARANTINE_LINE = (
 )
 _OWNER_LINE = "owner(name): who is responsible for the test; the report adds up device minutes by owner"
 
-_ARTIFACTS: Final = re.compile(r"-[0-9a-f]{8}(-retry-\d+)?(-rerun-\d+)?$")
-"""How the names end that ``artifacts.directory_of`` makes.
+_ARTIFACTS: Final = re.compile(
+    r"-[0-9a-f]{8}(-retry-\d+)?(-rerun-\d+)?$|^device-artifacts$"
+)
+"""How the names end that ``artifacts.directory_of`` makes, and the default directory for them: another one, which somebody
+has chosen, may have tests, too.
 
 Here, since most runs need no more of that module than this: collection asks for each path of the suite.
 """

@@ -47,13 +47,14 @@ def root_of(settings: Settings, config: pytest.Config) -> Path:
 
 
 def has_artifacts(directory: Path, config: pytest.Config) -> bool:
-    """Return whether a directory is, by its place, for a test's artifacts; False if the settings are invalid."""
+    """Return whether a directory is, by its place, for artifacts; False if the settings are invalid."""
     try:
-        root = root_of(settings_of(config), config)
+        settings = settings_of(config)
     except ConfigError:
         return False
 
-    return directory.parent == Path(os.path.abspath(root))  # noqa: PTH100  # links stay, as in pytest's paths
+    root = Path(os.path.abspath(root_of(settings, config)))  # noqa: PTH100  # links stay, as in pytest's paths
+    return root in {directory, directory.parent}
 
 
 def ignore_in_git(settings: Settings, config: pytest.Config) -> None:
