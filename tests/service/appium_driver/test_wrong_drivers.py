@@ -232,7 +232,11 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             "['pointer', 'key', 'none'], iOS: ['pointer', 'key'] }",
             "['pointer', 'key', 'wheel'], iOS: ['pointer', 'key', 'wheel'] }",
         ),
-        Change("mobile.js", "{ packageName: id, versionCode: null }", "{}"),
+        Change(
+            "mobile.js",
+            "{ packageName: id, versionCode",
+            "{ packageName: '', versionCode",
+        ),
         Change("mobile.js", "askPage('source', { excluded })", "askPage('source', {})"),
         Change(
             "page-answer.js",
