@@ -224,8 +224,8 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         Change("scripts.js", " bearing? accuracy?'),", "'),"),
         Change(
             "scripts.js",
-            "if (!Object.hasOwn(SCRIPTS, name)) {",
-            "if (!Object.hasOwn(SCRIPTS, name)) { return { why: name };",
+            "throw new errors.UnknownMethodError(`${shown(name)} is not",
+            "throw new errors.InvalidArgumentError(`${shown(name)} is not",
         ),
         Change(
             "actions.js",
