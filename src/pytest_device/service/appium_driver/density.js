@@ -1,15 +1,13 @@
 // The density of Android's screen: with the setting displayDensity, clients see and send pixels instead of the page's points.
 
 import { errors } from 'appium/driver.js';
-import { isMobile } from './scripts.js';
+import { LENGTHS, isMobile } from './scripts.js';
 
 /** Dots per inch at which a pixel is a point of the page, as on Android. */
 export const BASE_DENSITY = 160;
 const [MIN_DENSITY, MAX_DENSITY] = [80, 1000];
 const SETTING = 'displayDensity';
-/** The arguments of Android's gestures that are positions or lengths. */
-const LENGTHS = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY']);
-/** Those of W3C actions. */
+/** The parts of W3C actions that are positions. */
 const ACTION_LENGTHS = new Set(['x', 'y']);
 
 /** Return the density of the screen, in dots per inch. */

@@ -135,14 +135,14 @@ const SCRIPTS = {
   viewportScreenshot: both(),
 };
 
+/** The arguments of Android's gestures that are positions or lengths. */
+export const LENGTHS = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY']);
+
 /** The arguments that are numbers, also in the form of a text. */
 const NUMBERS = new Set([
-  'x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY', 'fromX', 'fromY', 'toX', 'toY',
-  'numberOfTaps', 'numberOfTouches', 'percent', 'distance', 'duration', 'scale', 'velocity', 'speed', 'latitude', 'longitude', 'altitude', 'maxSwipes',
+  ...LENGTHS, 'fromX', 'fromY', 'toX', 'toY', 'numberOfTaps', 'numberOfTouches', 'percent', 'distance', 'duration', 'scale',
+  'velocity', 'speed', 'latitude', 'longitude', 'altitude', 'maxSwipes',
 ]);
-
-/** Those of Android's gestures: UiAutomator2 ignores coordinates that are texts. */
-const COORDINATES = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY']);
 
 /** The arguments that are texts. */
 const TEXTS = new Set([
@@ -234,7 +234,8 @@ function check(name, list, options, platform) {
   }
 
   for (const [key, value] of Object.entries(options)) {
-    const mayBeText = platform === 'iOS' || value === null || !COORDINATES.has(key);
+    // UiAutomator2 ignores positions and lengths that are texts.
+    const mayBeText = platform === 'iOS' || value === null || !LENGTHS.has(key);
     if (NUMBERS.has(key) && !Number.isFinite(mayBeText ? Number(value) : value)) {
       throw new errors.InvalidArgumentError(`'${key}' of ${shown(name)} must be a number, not ${JSON.stringify(value)}`);
     }
