@@ -15,6 +15,11 @@ from pytest_device.options import Options
 from pytest_device.trace import reader, text
 from pytest_device.trace.viewer import VIEWER, installed_viewers
 
+_STATUSES: Final = {
+    0: "done",
+    2: "no trace, a file that is no trace, no viewer, or usage error",
+}
+
 
 def _add_path(
     parser: argparse.ArgumentParser,
@@ -159,10 +164,7 @@ It is that of an installed Playwright, else one that is installed once in the ca
         "trace open": "the newest trace in the artifacts directory",
         "trace open PATH/trace.zip": "this trace",
     },
-    statuses={
-        0: "done",
-        2: "no trace, a file that is no trace, no viewer, or usage error",
-    },
+    statuses=_STATUSES,
     add_options=_add_open_options,
     run=_open,
 )
@@ -198,8 +200,5 @@ TRACE: Final = group(
     summary="open, list and read the traces of tests",
     description="Open, list and read the traces that runs keep of failed tests.",
     examples={"trace open": "open the newest trace", "trace list": "list all"},
-    statuses={
-        0: "done",
-        2: "no trace, a file that is no trace, no viewer, or usage error",
-    },
+    statuses=_STATUSES,
 )
