@@ -16,6 +16,7 @@ from starlette.responses import (
 )
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pytest_device.auth.http import FORM_TYPE
 from pytest_device.auth.provider.model import Endpoint, FailureKind, SeenRequest
 from pytest_device.auth.provider.page import Page
 from pytest_device.auth.provider.state import OAuthError
@@ -26,7 +27,6 @@ from pytest_device.serving import Failure, Journal
 __tracebackhide__ = hides_frames
 
 MAX_BODY_BYTES: Final = 64 * 1024
-_FORM: Final = "application/x-www-form-urlencoded"
 _MISDIRECTED: Final = 421
 """Status of a request for another host (RFC 9110 section 15.5.20)."""
 _TRICKLE_SECONDS: Final = 0.02
@@ -137,8 +137,8 @@ async def _read(request: Request) -> Exchange:
         ) from None
 
     media_type, _, _ = request.headers.get("content-type", "").partition(";")
-    if body and media_type.strip().lower() != _FORM:
-        raise OAuthError("invalid_request", f"the body must be a form ({_FORM})")
+    if body and media_type.strip().lower() != FORM_TYPE:
+        raise OAuthError("invalid_request", f"the body must be a form ({FORM_TYPE})")
 
     try:
         form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)
