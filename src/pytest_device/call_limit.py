@@ -3,12 +3,14 @@
 import socket
 import threading
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 _MAX_CONNECTIONS: Final = 100
 """The maximum number of connections that httpx keeps open."""
+_GRACE_SECONDS: Final = 0.5
+"""Seconds after the end of a call until its connection is closed: a silent server runs into httpx's own timeout."""
 
 
 class Sockets:
@@ -37,6 +39,32 @@ class Sockets:
             yield late
         finally:
             timer.cancel()
+
+    @contextmanager
+    def ending_late_calls(
+        self,
+        seconds: float,
+        transport_error: type[Exception],
+        unfinished: Callable[[], Exception],
+    ) -> Generator[None]:
+        """Limit a whole call, and raise ``unfinished()`` if it takes longer.
+
+        Arguments:
+            seconds: The call's own timeout; the connection is closed a moment later.
+            transport_error: What the HTTP library raises for a connection that is closed.
+            unfinished: Makes the error.
+        """
+        with self.limited(seconds + _GRACE_SECONDS) as late:
+            try:
+                yield
+            except transport_error:
+                if late.is_set():
+                    raise unfinished() from None
+                raise
+
+            # A closed connection ends a body without a length, too.
+            if late.is_set():
+                raise unfinished()
 
     def _shut(self, late: threading.Event) -> None:
         late.set()

@@ -461,6 +461,7 @@ _provider: Any = IdentityProvider
         (lambda: _user("ada", {"at": date(2026, 1, 1)}), "can't be sent as JSON: Object of type date"),
         (lambda: _user("ada", {"level": math.nan}), "can't be sent as JSON"),
         (lambda: _lifetimes(access_token=math.inf), "Lifetimes.access_token=inf must be a number of seconds"),
+        (lambda: _lifetimes(access_token=10**400), "must be a number of seconds"),
         (lambda: _lifetimes(code="60"), "Lifetimes.code='60' must be a number of seconds"),
         (lambda: _lifetimes(id_token=-1), "Lifetimes.id_token=-1 must be a number of seconds, 0 or more"),
         (lambda: _provider(clients=_client("app", [])), "clients must be a list of Client objects"),

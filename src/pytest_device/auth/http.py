@@ -3,9 +3,10 @@
 import json
 import math
 import time
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.secret_values import learn_received, learn_sent
@@ -32,8 +33,6 @@ TIMEOUT_SECONDS: Final = 30.0
 
 A timeout per read would never expire for a response that trickles in.
 """
-_GRACE_SECONDS: Final = 0.5
-"""Seconds after the timeout until the connection is closed: a silent provider runs into httpx's own timeout."""
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 ACCEPT_JSON: Final = "application/json, text/javascript; q=0.01"
@@ -94,7 +93,7 @@ def seconds_of(params: Mapping[str, Any], name: str) -> float | None:
     if value is None or value == "":
         return None
 
-    seconds = _finite_number(value)
+    seconds = finite_number(value)
     if seconds is None:
         raise UnexpectedReplyError(
             f"{name} {value!r} in the identity provider's reply must be a number of seconds"
@@ -104,7 +103,7 @@ def seconds_of(params: Mapping[str, Any], name: str) -> float | None:
     return int(seconds) if seconds.is_integer() else seconds
 
 
-def _finite_number(value: object) -> float | None:
+def finite_number(value: object) -> float | None:
     """Return a number, also one that is written as a string, which some providers send, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -147,19 +146,22 @@ def send(
     content = None if form is None else form_encoded(form)
     sockets = Sockets()
     try:
-        with (
-            _client_for(url, client) as http,
-            _limited(sockets, url, http.timeout.read or TIMEOUT_SECONDS),
-            http.stream(
-                method,
-                url,
-                headers=dict(headers),
-                content=content,
-                follow_redirects=False,
-                extensions={"trace": sockets.note},
-            ) as response,
-        ):
-            body = _body_of(response, url, http.timeout.read or TIMEOUT_SECONDS)
+        with _client_for(url, client) as http:
+            seconds = http.timeout.read or TIMEOUT_SECONDS
+            unfinished = partial(_unfinished, url, seconds)
+            with (
+                # A connection that the caller's client kept open is not known here, and so not closed.
+                sockets.ending_late_calls(seconds, httpx.TransportError, unfinished),
+                http.stream(
+                    method,
+                    url,
+                    headers=dict(headers),
+                    content=content,
+                    follow_redirects=False,
+                    extensions={"trace": sockets.note},
+                ) as response,
+            ):
+                body = _body_of(response, url, seconds)
     except (httpx.InvalidURL, UnicodeError):
         raise AuthConfigError(f"endpoint {shown(url)!r} must be a URL") from None
     except httpx.DecodingError:
@@ -192,27 +194,6 @@ def _client_for(
 
     # Loading certificates takes longer than a request to a provider on this machine, which needs none.
     return httpx.Client(timeout=TIMEOUT_SECONDS, verify=uses_tls(url))
-
-
-@contextmanager
-def _limited(sockets: Sockets, url: str, seconds: float) -> Generator[None]:
-    """Limit a whole call, also one whose headers trickle in.
-
-    Only a connection that is opened in the block is closed: one that the caller's client kept open is not known here.
-    """
-    import httpx
-
-    with sockets.limited(seconds + _GRACE_SECONDS) as late:
-        try:
-            yield
-        except httpx.TransportError:
-            if late.is_set():
-                raise _unfinished(url, seconds) from None
-            raise
-
-        # A closed connection ends a body without a length, too.
-        if late.is_set():
-            raise _unfinished(url, seconds)
 
 
 def _unfinished(url: str, seconds: float) -> TransportError:

@@ -2,14 +2,13 @@
 
 import base64
 import json
-import math
 import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.config import DiscoveryDocument, read
-from pytest_device.auth.http import get_json
+from pytest_device.auth.http import finite_number, get_json
 from pytest_device.errors import AuthConfigError, AuthError, hides_frames
 from pytest_device.secret_registry import SECRETS
 
@@ -213,14 +212,7 @@ def _time_problem(claims: Mapping[str, Any], now: float) -> str:
 def _time_of(claims: Mapping[str, Any], name: str) -> float | None:
     """Return a time, None unless it is a finite number: JSON parsers of Python accept NaN and Infinity."""
     value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        # An integer with hundreds of digits.
-        return None
+    return None if isinstance(value, str) else finite_number(value)
 
 
 def _invalid(problem: str) -> AuthError:

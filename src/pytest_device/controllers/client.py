@@ -3,8 +3,7 @@
 import json
 import ssl
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -43,8 +42,6 @@ OK: Final = 200
 
 _IDLE_SECONDS: Final = 2.0
 """Shorter than any server keeps an idle connection, so that no action is sent on one that is just closing."""
-_GRACE_SECONDS: Final = 0.5
-"""Seconds after the end of a call until its connection is closed: a silent controller runs into httpx's timeout."""
 _REDIRECT: Final = range(300, 400)
 _UNAUTHORIZED: Final = 401
 
@@ -237,7 +234,9 @@ class Client:
         deadline = time.monotonic() + seconds
 
         with (
-            self._limited(seconds),
+            self._sockets.ending_late_calls(
+                seconds, httpx.TransportError, self._unfinished
+            ),
             self._http.stream(
                 method,
                 url,
@@ -259,21 +258,6 @@ class Client:
                 ) from None
 
             return Reply(reply.status_code, received)
-
-    @contextmanager
-    def _limited(self, seconds: float) -> Generator[None]:
-        """Limit a whole call: httpx's timeout starts anew with each part that arrives, also of the headers."""
-        with self._sockets.limited(seconds + _GRACE_SECONDS) as late:
-            try:
-                yield
-            except httpx.TransportError:
-                if late.is_set():
-                    raise self._unfinished() from None
-                raise
-
-            # A closed connection ends a body without a length, too.
-            if late.is_set():
-                raise self._unfinished()
 
     def _unfinished(self) -> ControllerLostError:
         return self._lost("does not finish its response in time")

@@ -1,7 +1,6 @@
 """Settings of the identity provider, and the entries of its journal: what it received and issued."""
 
 import json
-import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from pytest_device import serving
+from pytest_device.auth.http import finite_number
 from pytest_device.auth.secret_values import learn_sent
 from pytest_device.errors import AuthConfigError, hides_frames
 from pytest_device.secret_registry import SECRETS
@@ -259,7 +259,4 @@ def _check_claims(user: str, claims: object) -> None:
 
 
 def _is_finite(seconds: object) -> bool:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        return False
-
-    return math.isfinite(seconds)
+    return not isinstance(seconds, str) and finite_number(seconds) is not None
