@@ -228,22 +228,28 @@ def test_ctrl_c_removes_the_live_line(
 def test_the_live_line_shows_the_newest_state_and_keeps_counting(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("boot", "delay", seconds=3)
+    service.add_fault("boot", "delay", seconds=600)
     # Signs that take two columns each.
     service.add_fault("get", "reply", status=503, body="漢字", times=3)
     pytester.makepyfile(ONE)
-
-    run = TerminalRun().finish()
-
-    reported = (
+    failing = (
         "  device android agent-device: get: the service failed (status 503): ??, "
     )
-    assert reported in run.raw
-    # Once answered again.
-    assert (
-        "  device android agent-device: starting, 2 s"
-        in run.raw.rpartition(reported)[2]
+
+    def seconds_once_answered_again(run: TerminalRun) -> set[str]:
+        answered = run.raw.rpartition(failing)[2]
+        return set(
+            re.findall(r"  device android agent-device: starting, (\d+) s", answered)
+        )
+
+    run = TerminalRun().read_until(
+        lambda run: failing in run.raw and len(seconds_once_answered_again(run)) > 1
     )
+    run.process.send_signal(signal.SIGINT)
+    run.finish()
+
+    assert failing in run.raw
+    assert len(seconds_once_answered_again(run)) > 1
 
 
 @pytest.mark.usefixtures("service")
