@@ -467,7 +467,6 @@ def test_a_session_is_not_created_once_the_budget_was_used_up_during_its_wait_fo
         2, network.clock, interval_seconds=5, retry_quota=0, budget=budget
     )
     harness = PoolHarness(client, network.clock, breaker=breaker)
-    budget.begin("gw0")
     harness.use(requirement("first"))
     network.faults["create"] = [answer(429)]
 

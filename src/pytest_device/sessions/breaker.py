@@ -349,11 +349,8 @@ class RunBreaker(LocalBreaker):
         return super().ask(key, attempt)
 
     def ready(self, key: str, attempt: AttemptId) -> None:
-        """Record a successful attempt; that of a worker's create call uses the budget from now on.
-
-        The session of a create call by this process has been counted: its event is added at once.
-        """
-        if key == CREATE and self._budget and attempt.process:
+        """Record a successful attempt; a create call uses the budget from now on."""
+        if key == CREATE and self._budget:
             self._budget.begin(attempt.process)
         super().ready(key, attempt)
 

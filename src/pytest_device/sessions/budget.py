@@ -42,8 +42,8 @@ class _Use:
 class Budget:
     """Counts a run's device minutes, from each create call until the session ended; ``clock`` is monotonic, in seconds.
 
-    Events of pytest-xdist workers arrive with the reports of their tests. ``begin`` is called earlier, when a worker's
-    create call succeeds, so that its session counts from then on. ``worker`` is empty for the only process of a run.
+    Events arrive with the reports of tests, those of prefetched sessions even later. ``begin`` is called when a create
+    call succeeds, so that its session counts from then on. ``worker`` is empty for the only process of a run.
     """
 
     def __init__(self, minutes: float, clock: Callable[[], float]) -> None:
@@ -58,7 +58,7 @@ class Budget:
         self._lock = threading.Lock()  # workers ask from several threads
 
     def begin(self, worker: str) -> None:
-        """Count a session of a worker from now on."""
+        """Count a session of a process from now on."""
         with self._lock:
             self._unnamed[worker].append(self._clock())
 
