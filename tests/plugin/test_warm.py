@@ -12,6 +12,7 @@ from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.runs import past_runs
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
+from tests.plugin.test_device_report import blobs, of_method
 from tests.sessions.reaper_clients import reapers
 
 pytestmark = pytest.mark.skipif(
@@ -91,16 +92,19 @@ def test_a_run_without_the_option_neither_keeps_nor_takes_over_devices(
     assert warm.statuses() == ["in-progress", "stopped"]
 
 
-@pytest.mark.parametrize("option", ["-x", "--stepwise"])
-def test_a_run_that_ends_at_its_first_failure_keeps_its_device_warm(
-    pytester: pytest.Pytester, warm: FaultyService, option: str
+@pytest.mark.parametrize("options", [["-x", "-n1"], ["--stepwise"]])
+def test_a_run_that_ends_at_its_first_failure_is_not_interrupted(
+    pytester: pytest.Pytester, warm: FaultyService, options: list[str]
 ) -> None:
     pytester.makepyfile(test_it=SUITE.replace("pass", "assert False", 1))
 
-    result = pytester.runpytest(option, KEEP)
+    result = pytester.runpytest(*options, KEEP)
 
     result.assert_outcomes(failed=1)
     assert warm.statuses() == ["in-progress"]
+    (blob,) = blobs(pytester.path / "device-report")
+    (end,) = of_method(blob, "onEnd")
+    assert end["result"]["status"] == "failed"
 
 
 @pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "pytest.exit('enough')"])

@@ -98,6 +98,16 @@ def is_unshared(item: pytest.Item) -> bool:
     )
 
 
+def ended_by_interrupt(session: pytest.Session) -> bool:
+    """Return whether Ctrl-C, a signal or ``pytest.exit`` ended a run.
+
+    ``-x`` and ``--stepwise`` end it as they should, though its exit status may be the same: after ``-x``, too, with
+    pytest-xdist.
+    """
+    has_status = session.exitstatus == pytest.ExitCode.INTERRUPTED
+    return has_status and not (session.shouldstop or session.shouldfail)
+
+
 def history_of(config: pytest.Config) -> History:
     """Return the history of this process, empty if pytest's cache is disabled."""
     if _HISTORY not in config.stash:

@@ -16,7 +16,7 @@ from pytest_device.plugin.output.outcomes import phase_of
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.source_lines import failing_lines, is_users_file
 from pytest_device.plugin.output.terminal import EXPLANATION, Terminal, first_line
-from pytest_device.plugin.state import SESSION_URL
+from pytest_device.plugin.state import SESSION_URL, ended_by_interrupt
 from pytest_device.report.attempts import Location
 from pytest_device.report.ci_log import (
     LogSection,
@@ -186,9 +186,9 @@ class CiReport:
 
     # Before the report is saved.
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Note whether all tests could run."""
-        self._is_interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Note whether the run was interrupted."""
+        self._is_interrupted = ended_by_interrupt(session)
 
     def save(self) -> str | None:
         """Append the summary to the file of the job; return a note if that is not possible, else None."""

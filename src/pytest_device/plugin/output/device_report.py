@@ -30,7 +30,7 @@ from pytest_device.plugin.output.terminal import (
     Terminal,
     first_line,
 )
-from pytest_device.plugin.state import SESSION_URL
+from pytest_device.plugin.state import SESSION_URL, ended_by_interrupt
 from pytest_device.redact import Redactor
 from pytest_device.report.attempts import (
     Attachment,
@@ -336,10 +336,9 @@ class DeviceReport:
 
     # Before the report is saved.
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Note whether the run was interrupted: -x and --stepwise end it as they should."""
-        is_ended_early = exitstatus == pytest.ExitCode.INTERRUPTED
-        self._is_interrupted = is_ended_early and not session.shouldstop
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Note whether the run was interrupted."""
+        self._is_interrupted = ended_by_interrupt(session)
 
     def finish(self) -> str | None:
         """Write the blobs; return a note if that was not possible, else None."""

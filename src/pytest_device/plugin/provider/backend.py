@@ -17,6 +17,7 @@ from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.state import ended_by_interrupt
 from pytest_device.sessions.breaker import Permits
 from pytest_device.sessions.client import (
     REPLY_SECONDS,
@@ -580,12 +581,7 @@ class Housekeeping:
 
 
 def was_interrupted(session: pytest.Session, *, by_signal: bool) -> bool:
-    """Return whether a run was interrupted: then it keeps no sessions warm.
-
-    ``-x`` and ``--stepwise`` don't count as interruption, since another run soon follows.
-    """
-    if by_signal or (
-        session.exitstatus == pytest.ExitCode.INTERRUPTED and not session.shouldstop
-    ):
+    """Return whether a run was interrupted: then it keeps no sessions warm."""
+    if by_signal or ended_by_interrupt(session):
         return True
     return session.exitstatus not in _IN_ORDER
