@@ -12,3 +12,9 @@ ON_A_WORKER: Final = (
 
 At night also the one alone.
 """
+
+ON_WORKERS: Final = (
+    pytest.param([], id="alone", marks=pytest.mark.nightly),
+    pytest.param(["-n2"], id="distributed"),
+)
+"""As above, where it matters that there are two workers."""

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_WORKERS
 from tests.waiting import eventually
 
 DRIVEN: Final = """
@@ -27,9 +28,6 @@ def pytest_configure(config):
         sys.executable = "/bin/false"
 """
 """No reaper can be started, as in an embedded interpreter."""
-either_way = pytest.mark.parametrize(
-    "options", [[], ["-n2"]], ids=["one process", "workers"]
-)
 
 
 @pytest.fixture
@@ -46,11 +44,10 @@ def _unusable(
 @pytest.mark.parametrize(
     "options",
     [
-        ["-q"],
         ["-n2"],
         *(
             pytest.param(case, marks=pytest.mark.nightly)
-            for case in ([], ["-q", "-n2"])
+            for case in ([], ["-q"], ["-q", "-n2"])
         ),
     ],
 )
@@ -77,7 +74,7 @@ def test_a_run_without_a_ledger_says_so_once_and_before_its_first_device(
 
 
 @pytest.mark.usefixtures("_unusable")
-@either_way
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_required_ledger_that_cannot_be_used_is_a_usage_error(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -122,6 +119,7 @@ def test_an_invalid_switch_is_a_usage_error(
     assert service.requests() == []
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.name == "nt", reason="no flock")
 def test_a_file_system_without_locks_is_a_missing_ledger(
     pytester: pytest.Pytester, service: FaultyService
@@ -168,6 +166,7 @@ def test_a_run_without_a_reaper_says_so_once_and_before_its_first_device(
     assert eventually(lambda: service.statuses() == ["stopped"] * 2)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
 def test_a_required_reaper_that_cannot_be_started_is_a_configuration_error(
     pytester: pytest.Pytester, service: FaultyService

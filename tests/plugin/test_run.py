@@ -13,6 +13,7 @@ import pytest
 
 from pytest_device.plugin.markers import CI_RUN_VARIABLES
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 from tests.waiting import eventually
 
 ONE = """
@@ -29,7 +30,9 @@ def all_stopped(service: FaultyService, count: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="directories have no such mode")
-@pytest.mark.parametrize("options", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
+)
 def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -154,6 +157,7 @@ def test_the_session_is_stopped_however_its_test_ends(
     assert endings[name] == "stopped"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("where", ["before", "after"])
 def test_the_session_is_stopped_when_another_fixture_fails(
     pytester: pytest.Pytester, service: FaultyService, where: str
@@ -303,7 +307,11 @@ def test_workers_share_the_service_and_the_receipt_counts_all_their_sessions(
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"updatedAt": None}], ids=["the last update", "our clock"]
+    "fields",
+    [
+        pytest.param({}, id="the last update"),
+        pytest.param({"updatedAt": None}, id="our clock", marks=pytest.mark.nightly),
+    ],
 )
 def test_the_device_time_of_an_errored_session_is_given_as_an_upper_bound(
     pytester: pytest.Pytester, service: FaultyService, fields: dict[str, None]
@@ -343,6 +351,7 @@ def test_each_session_that_fails_to_start_is_counted(
     assert len([line for line in shown if "failed to start" in line]) == 3
 
 
+@pytest.mark.nightly
 def test_a_session_that_is_not_ready_in_time_counts_as_failed_to_start(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -357,7 +366,7 @@ def test_a_session_that_is_not_ready_in_time_counts_as_failed_to_start(
     )
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_an_errored_session_is_an_infrastructure_error_with_its_page(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
@@ -381,6 +390,7 @@ def test_an_errored_session_is_an_infrastructure_error_with_its_page(
     assert service.statuses() == ["errored"]
 
 
+@pytest.mark.nightly
 def test_an_endless_boot_times_out_and_is_stopped(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -405,22 +415,28 @@ def test_an_endless_boot_times_out_and_is_stopped(
             {"status": 200, "body": "<html><body>Welcome"},
             "infrastructure: create: the response is not JSON*Welcome*",
         ),
-        (
-            {"status": 200, "body": '{"data": 1}'},
-            "infrastructure: *returned an invalid session*",
-        ),
-        (
-            {"status": 400, "body": '{"x": ["simulator access is off"]}'},
-            "config: create: *simulator access is off*",
-        ),
-        ({"status": 403}, "config: create: the access token lacks permission*"),
-        (
-            {"status": 503, "body": "busy"},
-            "infrastructure: create: the service failed (status 503): busy",
-        ),
-        (
-            {"status": 302, "headers": {"location": "/"}},
-            "infrastructure: create: the service redirects*",
+        # Rows of tests/faults, and refusals of ``test_causes``.
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                (
+                    {"status": 200, "body": '{"data": 1}'},
+                    "infrastructure: *returned an invalid session*",
+                ),
+                (
+                    {"status": 400, "body": '{"x": ["simulator access is off"]}'},
+                    "config: create: *simulator access is off*",
+                ),
+                ({"status": 403}, "config: create: the access token lacks permission*"),
+                (
+                    {"status": 503, "body": "busy"},
+                    "infrastructure: create: the service failed (status 503): busy",
+                ),
+                (
+                    {"status": 302, "headers": {"location": "/"}},
+                    "infrastructure: create: the service redirects*",
+                ),
+            )
         ),
     ],
 )
@@ -457,6 +473,7 @@ def test_a_wrong_token_is_reported_without_being_shown(
     result.stdout.no_fnmatch_line("*a-wrong-token-0815*")
 
 
+@pytest.mark.nightly
 def test_a_refused_token_is_not_retried(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -477,7 +494,12 @@ def test_a_refused_token_is_not_retried(
 
 
 @pytest.mark.parametrize(
-    "order", ["pytest_device.plugin,xdist.plugin", "xdist.plugin,pytest_device.plugin"]
+    "order",
+    [
+        "pytest_device.plugin,xdist.plugin",
+        # The order in ``test_terminal``.
+        pytest.param("xdist.plugin,pytest_device.plugin", marks=pytest.mark.nightly),
+    ],
 )
 def test_workers_are_counted_whichever_plugin_is_loaded_first(
     pytester: pytest.Pytester,
@@ -496,6 +518,7 @@ def test_workers_are_counted_whichever_plugin_is_loaded_first(
     assert all_stopped(service, 1)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("service")
 def test_an_unknown_project_is_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
@@ -505,7 +528,10 @@ def test_an_unknown_project_is_reported(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["config: create: unknown project: check the app ID*"])
 
 
-@pytest.mark.parametrize("effect", ["lose-answer", "reset-answer"])
+@pytest.mark.parametrize(
+    "effect",
+    ["lose-answer", pytest.param("reset-answer", marks=pytest.mark.nightly)],
+)
 def test_a_lost_create_response_is_reported_as_unknown_and_not_repeated(
     pytester: pytest.Pytester, service: FaultyService, effect: str
 ) -> None:
@@ -526,6 +552,7 @@ def test_a_lost_create_response_is_reported_as_unknown_and_not_repeated(
     assert [operation for operation, _ in service.requests()] == ["create"]
 
 
+@pytest.mark.nightly
 def test_a_truncated_create_response_still_identifies_the_session_to_stop(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -543,6 +570,7 @@ def test_a_truncated_create_response_still_identifies_the_session_to_stop(
     assert service.statuses() == ["stopped"]
 
 
+@pytest.mark.nightly
 def test_a_temporarily_failing_stop_is_retried_until_it_succeeds(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -620,6 +648,7 @@ def test_a_refused_stop_does_not_fail_the_test_and_is_retried_in_the_background(
     assert service.statuses() == ["stopped"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("status", [408, 504])
 def test_a_create_call_that_failed_at_a_gateway_is_reported_as_unknown(
     pytester: pytest.Pytester, service: FaultyService, status: int
@@ -632,6 +661,7 @@ def test_a_create_call_that_failed_at_a_gateway_is_reported_as_unknown(
     )
 
 
+@pytest.mark.nightly
 def test_the_coordinator_stops_the_session_of_a_dead_worker(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -681,6 +711,7 @@ def test_only_the_marked_parameter_of_a_test_gets_a_device(
     assert all_stopped(service, 1)
 
 
+@pytest.mark.nightly
 def test_transport_errors_during_waits_and_stops_are_tolerated(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -704,6 +735,7 @@ def test_unknown_fields_are_kept(
     pytester.runpytest().assert_outcomes(passed=1)
 
 
+@pytest.mark.nightly
 def test_a_session_that_expires_during_its_test_stops_without_an_error(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -715,6 +747,7 @@ def test_a_session_that_expires_during_its_test_stops_without_an_error(
     assert all_stopped(service, 1)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("number", "distributed"),
     [
@@ -751,7 +784,10 @@ def test_a_signal_ends_the_run_gracefully(
     assert "1 created, 1 stopped (confirmed)" in output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM],
+)
 def test_a_signal_after_the_last_test_loses_no_report(
     pytester: pytest.Pytester,
     service: FaultyService,
@@ -867,7 +903,11 @@ def test_the_receipt_counts_the_sessions_of_attempts_whose_reports_a_suite_disca
 
 @pytest.mark.parametrize(
     ("number", "distributed"),
-    [(signal.SIGINT, []), (signal.SIGTERM, []), (signal.SIGTERM, ["-n1"])],
+    [
+        (signal.SIGINT, []),
+        pytest.param(signal.SIGTERM, [], marks=pytest.mark.nightly),
+        (signal.SIGTERM, ["-n1"]),
+    ],
 )
 def test_a_signal_while_pytest_finishes_the_run_loses_no_summary(
     pytester: pytest.Pytester,
@@ -936,6 +976,7 @@ def test_runs_with_the_same_name_do_not_collide(
     assert first != second
 
 
+@pytest.mark.nightly
 def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -950,6 +991,7 @@ def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(
     assert all_stopped(service, 1)
 
 
+@pytest.mark.nightly
 def test_an_ignored_signal_stays_ignored(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -965,6 +1007,7 @@ def test_an_ignored_signal_stays_ignored(
     assert all_stopped(service, 1)
 
 
+@pytest.mark.nightly
 def test_an_interrupt_while_waiting_stops_the_session(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -1027,15 +1070,18 @@ def test_a_worker_is_interrupted_in_its_main_thread(
 @pytest.mark.parametrize(
     ("operation", "is_waiting"),
     [
-        ("create", lambda requests: ("create", None) in requests),
-        (
+        pytest.param(
+            "create", lambda requests: ("create", None) in requests, id="create"
+        ),
+        pytest.param(
             "boot",
             lambda requests: any(
                 operation == "create" and status for operation, status in requests
             ),
+            id="boot",
+            marks=pytest.mark.nightly,
         ),
     ],
-    ids=["create", "boot"],
 )
 def test_a_signal_that_another_thread_received_interrupts_the_wait_for_a_device(
     pytester: pytest.Pytester,
@@ -1109,6 +1155,7 @@ def test_secretive(device_session):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
 def test_no_output_of_a_failing_run_contains_a_secret(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
@@ -1187,6 +1234,7 @@ def test_secrets_in_a_repr_are_masked() -> None:
         assert "open-sesame" not in repr(vars(client))
 
 
+@pytest.mark.nightly
 def test_a_test_fails_normally_without_the_terminal_plugin(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
