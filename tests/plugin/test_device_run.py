@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_WORKERS
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "device-run.md"
 SUITE: Final = """
@@ -32,21 +33,34 @@ def report_in(directory: Path) -> dict[str, Any]:
     return report
 
 
-@pytest.fixture(params=[[], ["-n2"]], ids=["alone", "distributed"])
+@pytest.fixture(scope="module")
+def reports() -> dict[tuple[str, ...], dict[str, Any]]:
+    """The reports of the runs that were made, by their options."""
+    return {}
+
+
+@pytest.fixture(params=ON_WORKERS)
 def report(
-    request: pytest.FixtureRequest, pytester: pytest.Pytester, service: FaultyService
+    request: pytest.FixtureRequest,
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    reports: dict[tuple[str, ...], dict[str, Any]],
 ) -> dict[str, Any]:
     """The report of a run with a repeated attempt, a quarantined failure and a failure."""
+    options = tuple(request.param)
+    if options in reports:
+        return reports[options]
+
     service.add_fault("boot", "fail", times=1)
     pytester.makepyfile(test_it=SUITE)
-    options: list[str] = request.param
 
     result = pytester.runpytest(
         "--device-retry-infrastructure=1", "--device-minute-price=1", *options
     )
 
     assert result.ret == 1
-    return report_in(pytester.path / "device-report")
+    reports[options] = report_in(pytester.path / "device-report")
+    return reports[options]
 
 
 def test_each_test_has_its_attempts(report: dict[str, Any]) -> None:
@@ -129,7 +143,7 @@ def test_nothing_is_written_if_it_is_off_or_no_device_ran(
     assert not [*pytester.path.rglob("device-events.ndjson")]
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "distributed"])
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_each_event_is_a_line(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 
 SUITE = """
 import pytest
@@ -62,15 +63,15 @@ def in_devices_section(result: pytest.RunResult, pattern: str) -> list[str]:
 def test_a_suite_with_a_few_infrastructure_faults_is_green_and_shows_each_retry(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
-    for number in (10, 40):
+    for number in (4, 16):
         service.add_fault("boot", "fail", skip=number, times=1)
-    pytester.makepyfile(SUITE.replace("COUNT", "50"))
+    pytester.makepyfile(SUITE.replace("COUNT", "20"))
 
     result = pytester.runpytest(RETRY, "--junitxml=junit.xml", *options)
 
     assert result.ret == 0
-    assert result.parseoutcomes() == {"passed": 50, "rerun": 2}
-    assert creates(service) == 52
+    assert result.parseoutcomes() == {"passed": 20, "rerun": 2}
+    assert creates(service) == 22
     suite = ET.parse(pytester.path / "junit.xml").getroot()[0]
     assert suite.attrib["failures"] == suite.attrib["errors"] == "0"
     attempts = suite.findall(".//skipped")
@@ -152,20 +153,39 @@ def service():
 """
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]])
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_test_that_loses_its_device_runs_again_on_another_session(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(LOSES)
 
-    result = pytester.runpytest(RETRY, *options)
+    result = pytester.runpytest(RETRY, "--junitxml=junit.xml", *options)
 
     assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
     assert result.ret == 0
     assert creates(service) == 2
+    cases = ET.parse(pytester.path / "junit.xml").getroot().findall(".//testcase")
+    attempts = [
+        one.get("value")
+        for case in cases
+        for one in case.findall(".//property[@name='device_attempt']")
+    ]
+    assert attempts == ["1", "2"]
+    sessions = [
+        [
+            one.get("value")
+            for one in case.findall(".//property[@name='device_session']")
+        ]
+        for case in cases
+    ]
+    assert sorted(map(len, sessions)) == [1, 1]
+    assert sorted(str(session_id) for (session_id,) in sessions) == sorted(
+        str(one["id"]) for one in service.sessions()
+    )
 
 
+@pytest.mark.nightly
 def test_without_the_option_nothing_runs_again(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
@@ -179,7 +199,7 @@ def test_without_the_option_nothing_runs_again(
     assert creates(service) == 1
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]])
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_device_that_is_lost_during_the_call_is_an_error_in_junit_xml(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -204,7 +224,7 @@ def test_a_device_that_is_lost_during_the_call_is_an_error_in_junit_xml(
     assert len(service.sessions()) == 1
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@RUNS
 def test_the_quota_limits_the_retries_of_all_workers(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -343,31 +363,3 @@ def test_each_attempt_has_artifacts_of_its_own(
     ]
     assert [failure["attempt"] for failure in failures] == [1, 2]
     assert len(service.sessions()) == 2
-
-
-def test_the_attempts_have_properties_of_their_own(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(LOSES)
-
-    pytester.runpytest(RETRY, "--junitxml=junit.xml")
-
-    cases = ET.parse(pytester.path / "junit.xml").getroot().findall(".//testcase")
-    attempts = [
-        one.get("value")
-        for case in cases
-        for one in case.findall(".//property[@name='device_attempt']")
-    ]
-    assert attempts == ["1", "2"]
-    sessions = [
-        [
-            one.get("value")
-            for one in case.findall(".//property[@name='device_session']")
-        ]
-        for case in cases
-    ]
-    assert sorted(map(len, sessions)) == [1, 1]
-    assert sorted(str(session_id) for (session_id,) in sessions) == sorted(
-        str(one["id"]) for one in service.sessions()
-    )

@@ -72,13 +72,20 @@ def test_the_next_run_takes_over_the_device(
     )
     assert [entry.state for entry in entries()] == [Phase.WARM]
 
-    second = pytester.runpytest(KEEP)
+    second = pytester.runpytest(KEEP, "--junitxml=junit.xml", "--device-report=out")
 
     second.assert_outcomes(passed=2)
     second.stdout.fnmatch_lines(
         ["devices: 0 created, 1 taken over, 0 stopped (confirmed), 1 kept warm; *"]
     )
-    assert warm.statuses() == ["in-progress"]
+    (session,) = warm.sessions()
+    assert session["status"] == "in-progress"
+    named = f'name="device_session" value="{session["id"]}"'
+    assert (pytester.path / "junit.xml").read_text().count(named) == 2
+    (path,) = (pytester.path / "out").rglob("device-run.json")
+    receipt = json.loads(path.read_text())["receipt"]
+    counts = ("created", "taken_over", "kept_warm", "stopped")
+    assert [receipt[count] for count in counts] == [0, 1, 1, 0]
 
 
 def test_a_run_without_the_option_neither_keeps_nor_takes_over_devices(
@@ -92,7 +99,10 @@ def test_a_run_without_the_option_neither_keeps_nor_takes_over_devices(
     assert warm.statuses() == ["in-progress", "stopped"]
 
 
-@pytest.mark.parametrize("options", [["-x", "-n1"], ["--stepwise"]])
+@pytest.mark.parametrize(
+    "options",
+    [["-x", "-n1"], pytest.param(["--stepwise"], marks=pytest.mark.nightly)],
+)
 def test_a_run_that_ends_at_its_first_failure_is_not_interrupted(
     pytester: pytest.Pytester, warm: FaultyService, options: list[str]
 ) -> None:
@@ -107,7 +117,13 @@ def test_a_run_that_ends_at_its_first_failure_is_not_interrupted(
     assert end["result"]["status"] == "failed"
 
 
-@pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "pytest.exit('enough')"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "raise KeyboardInterrupt",
+        pytest.param("pytest.exit('enough')", marks=pytest.mark.nightly),
+    ],
+)
 def test_an_interrupted_run_keeps_nothing_warm(
     pytester: pytest.Pytester, warm: FaultyService, end: str
 ) -> None:
@@ -150,20 +166,6 @@ def test_workers_keep_their_devices_warm_and_take_over_each_others(
     )
     assert warm.statuses() == ["in-progress"] * len(warm.sessions())
     assert len(warm.sessions()) <= max(left, 2)
-
-
-def test_a_tests_report_names_the_session_that_was_taken_over(
-    pytester: pytest.Pytester, warm: FaultyService
-) -> None:
-    pytester.runpytest(KEEP)
-
-    result = pytester.inline_run(KEEP)
-
-    (session,) = warm.sessions()
-    passed, *_ = result.listoutcomes()
-    assert [dict(report.user_properties)["device_session"] for report in passed] == [
-        session["id"]
-    ] * 2
 
 
 def test_the_ini_file_keeps_nothing_warm_in_ci_and_the_run_reports_it(
@@ -302,21 +304,3 @@ def test_at_the_limit_a_warm_device_that_cannot_be_stopped_fails_the_run(
         ]
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-
-
-def test_a_warm_device_is_in_the_receipts_json(
-    pytester: pytest.Pytester, warm: FaultyService
-) -> None:
-    pytester.runpytest(KEEP)
-
-    pytester.runpytest(KEEP, "--device-report=out")
-
-    (path,) = (pytester.path / "out").rglob("device-run.json")
-    receipt = json.loads(path.read_text())["receipt"]
-    assert (
-        receipt["created"],
-        receipt["taken_over"],
-        receipt["kept_warm"],
-        receipt["stopped"],
-    ) == (0, 1, 1, 0)
-    assert warm.statuses() == ["in-progress"]
