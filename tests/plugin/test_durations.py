@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -159,33 +160,42 @@ def test_without_durations_the_test_with_the_largest_code_starts_first(
     assert next(line for line in lines if line.startswith(worker)).endswith("large")
 
 
+MALFORMED: Final = [
+    ("a.json", "{", "it is no JSON: *"),
+    ("a.json", "[1]", "it contains [[]1], not an object"),
+    ("a.json", '{"test_a.py::test_b": -3}', "test_a.py::test_b has -3, which is no number of seconds *"),
+    ("a.json", '{"test_a.py::test_b": NaN}', "test_a.py::test_b has nan, *"),
+    ("a.json", '{"test_a.py::test_b": true}', "test_a.py::test_b has True, *"),
+    ("a.json", '{"test_a.py::test_b": "3"}', "test_a.py::test_b has '3', *"),
+    ("a.json", '{"test_a.py::test_b": 100000}', "test_a.py::test_b has 100000, *"),
+    ("a.json", '{"tests": [], "version": 9}', "its version is 9, *"),
+    ("a.json", '{"tests": [], "version": 1}', "it has no run"),
+    ("a.xml", "<testsuites>", "it is no XML: *"),
+    ("a.xml", "<html/>", "its root is <html>, not <testsuites>"),
+    ("a.xml", '<testsuite><testcase classname="a" name="b" time="x"/></testsuite>', "a.b has 'x', *"),
+    ("a.json", None, "No such file or directory"),
+    ("directory/readme.txt", "", "there is no .test_durations, device-run[*].json or [*].xml in it"),
+]  # fmt: skip
+
+
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["one process", "workers"])
 @pytest.mark.parametrize(
-    ("name", "content", "reason"),
+    ("name", "content", "reason", "workers"),
     [
-        ("a.json", "{", "it is no JSON: *"),
-        ("a.json", "[1]", "it contains [[]1], not an object"),
-        ("a.json", '{"test_a.py::test_b": -3}', "test_a.py::test_b has -3, which is no number of seconds *"),
-        ("a.json", '{"test_a.py::test_b": NaN}', "test_a.py::test_b has nan, *"),
-        ("a.json", '{"test_a.py::test_b": true}', "test_a.py::test_b has True, *"),
-        ("a.json", '{"test_a.py::test_b": "3"}', "test_a.py::test_b has '3', *"),
-        ("a.json", '{"test_a.py::test_b": 100000}', "test_a.py::test_b has 100000, *"),
-        ("a.json", '{"tests": [], "version": 9}', "its version is 9, *"),
-        ("a.json", '{"tests": [], "version": 1}', "it has no run"),
-        ("a.xml", "<testsuites>", "it is no XML: *"),
-        ("a.xml", "<html/>", "its root is <html>, not <testsuites>"),
-        ("a.xml", '<testsuite><testcase classname="a" name="b" time="x"/></testsuite>', "a.b has 'x', *"),
-        ("a.json", None, "No such file or directory"),
-        ("directory/readme.txt", "", "there is no .test_durations, device-run[*].json or [*].xml in it"),
+        *((*case, ()) for case in MALFORMED),
+        (*MALFORMED[0], ("-n1",)),
+        *(
+            pytest.param(*case, ("-n1",), marks=pytest.mark.nightly)
+            for case in MALFORMED[1:]
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_malformed_file_is_one_error_with_its_name_the_value_and_the_fix(
     pytester: pytest.Pytester,
-    workers: tuple[str, ...],
     name: str,
     content: str | None,
     reason: str,
+    workers: tuple[str, ...],
 ) -> None:
     pytester.makepyfile(test_it=SUITE)
     path = pytester.path / name

@@ -3,6 +3,7 @@
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 
 BOTH = """
 import pytest
@@ -98,7 +99,7 @@ def test_the_closest_marker_wins_including_that_of_a_parameter_set(
     pytester.runpytest().assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]])
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_run_for_one_platform_deselects_tests_for_others(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:
@@ -339,14 +340,14 @@ def test_tests_are_spread_over_the_selected_platforms(
 ) -> None:
     pytester.makepyfile(
         "import pytest\npytestmark = pytest.mark.device(platform={'android', 'ios'})\n"
-        + "".join(f"def test_{letter}(): pass\n" for letter in "abcdef")
+        + "".join(f"def test_{letter}(): pass\n" for letter in "abc")
     )
 
     pytester.runpytest("--device-spread", "--device-platform=ios").assert_outcomes(
-        passed=6
+        passed=3
     )
     # Workers agree on the order of a set.
-    pytester.runpytest("-n2").assert_outcomes(passed=12)
+    pytester.runpytest("-n2").assert_outcomes(passed=6)
 
 
 def test_tests_without_a_device_run_when_all_others_are_deselected(

@@ -158,7 +158,7 @@ def test_workers_never_exceed_the_session_limit(
         """
         import pytest
 
-        @pytest.mark.parametrize("n", range(6))
+        @pytest.mark.parametrize("n", range(4))
         @pytest.mark.device(platform="android")
         def test_driven(device_client, device_sessions, n):
             (mine,) = device_sessions.values()
@@ -166,6 +166,6 @@ def test_workers_never_exceed_the_session_limit(
         """
     )
 
-    pytester.runpytest("-n3", "--device-max-sessions=1").assert_outcomes(passed=6)
+    pytester.runpytest("-n2", "--device-max-sessions=1").assert_outcomes(passed=4)
 
-    assert service.statuses() == ["stopped"] * 6
+    assert service.statuses() == ["stopped"] * 4
