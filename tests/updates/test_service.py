@@ -116,6 +116,15 @@ def test_an_app_that_has_the_newest_update_gets_nothing(
     assert json_only.status_code == 204
 
 
+def test_a_health_check_is_not_taken_for_an_app(
+    service: DeviceUpdateService, http: httpx.Client
+) -> None:
+    service.fail("server_error")
+    assert http.head(service.url, headers=HEADERS).status_code == 405
+    assert not service.requests
+    assert http.get(service.url, headers=HEADERS).status_code == 500
+
+
 def test_the_later_update_wins_even_within_a_millisecond(
     service: DeviceUpdateService, http: httpx.Client, published: Update, tmp_path: Path
 ) -> None:

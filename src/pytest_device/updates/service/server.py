@@ -329,9 +329,15 @@ class DeviceUpdateService(Service[Journal]):
     def _app(self) -> "Starlette":
         from starlette.routing import Route
 
-        return app_of(
-            [Route(MANIFEST, self._manifest), Route("/assets/{hash}", self._asset)]
-        )
+        routes = [
+            Route(MANIFEST, self._manifest),
+            Route("/assets/{hash}", self._asset),
+        ]
+        for route in routes:
+            # Without HEAD, which no app sends: a health check must neither be recorded nor take a failure.
+            route.methods = {"GET"}
+
+        return app_of(routes)
 
     async def _manifest(self, request: "Request") -> "Response":
         headers = dict(request.headers)
