@@ -99,7 +99,7 @@ _NEXT: Final[Mapping[str, str]] = {
     "refuse_user": _FORM.format(action="refuse_user", fields=_REFUSAL + _USER),
     "ask_captcha": _FORM.format(action="x", fields=_USER + _PASSWORD + _CAPTCHA),
     "ask_code": _FORM.format(
-        action="x", fields="<input autocomplete=one-time-code inputmode=numeric>"
+        action="x", fields="<input name=user_otp_code inputmode=numeric>"
     ),
     "ask_consent": _FORM.format(
         action="x", fields="<title>May the app read your name?</title>"

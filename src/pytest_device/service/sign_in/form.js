@@ -41,7 +41,7 @@
 
   const isCodeField = (input) =>
     input.autocomplete === "one-time-code" ||
-    /one.?time|\botp|otp\b|\bmfa|2fa|two.?factor|verification.?code|passcode|security.?code/.test(hints(input));
+    /one.?time|(?<![a-z])t?otp|otp(?![a-z])|(?<![a-z])mfa|2fa|two.?factor|verification.?code|passcode|security.?code/.test(hints(input));
   const code = [...textFields, ...passwordFields].find(isCodeField);
 
   /** Return the field of the password; a page may also have a form for new users. */
