@@ -360,13 +360,15 @@ class RowEnvironment:
 def patiently(condition: Callable[[], bool], seconds: float) -> bool:
     """Return True soon after the condition holds, False after a timeout.
 
-    The interval is long because each poll asks the service or scans all processes, in many rows at once.
+    The interval is long because each poll asks the service or scans all processes, in many rows at once. It grows with
+    a long wait.
     """
-    deadline = time.monotonic() + seconds
+    start = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - start
+        if waited > seconds:
             return False
-        time.sleep(POLL_SECONDS)
+        time.sleep(max(POLL_SECONDS, waited / 20))
     return True
 
 

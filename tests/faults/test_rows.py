@@ -16,6 +16,7 @@ from pytest_device.testing import FaultyService, faulty_service
 from tests.faults import judge
 from tests.faults.row import Record, Row
 from tests.faults.rows import GROUPS, ROWS
+from tests.faults.rows.nightly import NIGHTLY
 
 RECORDS: Final = "FAULT_RECORDS"
 """The environment variable with the directory for the records of all rows."""
@@ -48,7 +49,17 @@ def named(row: Row) -> str:
     return re.sub(r"\W+", "-", row.name).strip("-")
 
 
-@pytest.mark.parametrize("row", LONGEST_FIRST, ids=named)
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(
+            row,
+            id=named(row),
+            marks=[pytest.mark.nightly] if row.name in NIGHTLY else [],
+        )
+        for row in LONGEST_FIRST
+    ],
+)
 def test_the_row_has_its_result(
     row: Row, tmp_path: Path, service: FaultyService
 ) -> None:

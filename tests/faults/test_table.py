@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.faults.row import Record
 from tests.faults.rows import GROUPS, ROWS
+from tests.faults.rows.nightly import COVERED, NIGHTLY
 from tests.faults.table import names_in, pages
 
 PAGES = Path(__file__).parents[2] / "docs" / "development" / "faults"
@@ -11,6 +12,14 @@ PAGES = Path(__file__).parents[2] / "docs" / "development" / "faults"
 
 def test_no_two_rows_have_the_same_name() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_a_row_of_the_night_is_covered_by_one_of_the_gate() -> None:
+    names = {row.name for row in ROWS}
+
+    assert {*COVERED} <= names - NIGHTLY
+    assert names > NIGHTLY
+    assert len(NIGHTLY) == sum(map(len, COVERED.values()))
 
 
 def test_the_pages_list_every_row_of_their_group_and_no_other() -> None:
