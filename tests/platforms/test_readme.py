@@ -36,6 +36,8 @@ def browser_on_path(node: Node, cache_dir: Path) -> str:
     return os.pathsep.join([*directories, os.environ["PATH"]])
 
 
+# In the gate, `tests/bare` runs the suite, `test_runs` such a Python, and `service/test_programs` a browser on PATH.
+@pytest.mark.nightly
 @pytest.mark.parametrize("python", ["macos_like"], indirect=True)
 def test_the_suite_of_the_readme_passes(
     suite: Suite, browser_on_path: str, cache_dir: Path, tmp_path: Path

@@ -52,6 +52,8 @@ def environ(cache_dir: Path, tmp_path: Path) -> Generator[dict[str, str]]:
         }
 
 
+# In the gate, `service/devices/test_selenium_manager` downloads them, and `tests/bare` runs the suite.
+@pytest.mark.nightly
 def test_the_suite_of_the_readme_passes(
     environ: Mapping[str, str], tmp_path: Path
 ) -> None:
