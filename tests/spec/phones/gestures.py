@@ -20,17 +20,15 @@ from tests.spec.phones.row import (
     server,
 )
 
+VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
 PAGE: Final = """
     <button data-testid="view" onpointerdown="textContent = event.pointerType">Go</button>"""
 
 
 def pressed_by_default_pointer(driver: Remote) -> str:
     """Press a view with the client's default pointer, a mouse; return what pressed it."""
-    locator = (By.XPATH, "//*[@resource-id='view' or @name='view']")
-    ActionChains(driver).move_to_element(
-        driver.find_element(*locator)
-    ).click().perform()
-    return driver.find_element(*locator).text
+    ActionChains(driver).move_to_element(driver.find_element(*VIEW)).click().perform()
+    return driver.find_element(*VIEW).text
 
 
 ON_ANDROID: Final = Row(
@@ -53,15 +51,55 @@ WHEEL: Final = Row(
     answer=Error(WebDriverException, 'not "wheel"'),
 )
 
+TOKENIZER: Final = server("utils/w3c/ActionsTokenizer.java", "74b09cb1")
+SYNTHESIZER: Final = Source(
+    *WEBDRIVERAGENT, "WebDriverAgentLib/Utilities/FBW3CActionsSynthesizer.m"
+)
+
+PLACELESS: Final = Row(
+    name="a-touch-without-a-place",
+    platforms=(ANDROID,),
+    rule="Actions know no place of earlier ones: a touch needs a movement before it.",
+    source=TOKENIZER,
+    page=PAGE,
+    example=lambda driver: ActionChains(driver).click_and_hold().perform(),
+    answer=Error(WebDriverException, "pointerMove"),
+)
+RELATIVE: Final = replace(
+    PLACELESS,
+    name="a-first-movement-by-an-offset",
+    example=lambda driver: ActionChains(driver).move_by_offset(9, 9).click().perform(),
+)
+
 ROWS: Final = (
-    WHEEL,
-    replace(
-        WHEEL,
-        platforms=(IOS,),
-        source=Source(
-            *WEBDRIVERAGENT, "WebDriverAgentLib/Utilities/FBW3CActionsSynthesizer.m"
-        ),
+    PLACELESS,
+    replace(PLACELESS, platforms=(IOS,), source=SYNTHESIZER),
+    RELATIVE,
+    replace(RELATIVE, platforms=(IOS,), source=SYNTHESIZER),
+    Row(
+        name="a-finger-that-is-not-down",
+        platforms=(ANDROID,),
+        rule="Only a finger that is down is lifted.",
+        source=TOKENIZER,
+        page=PAGE,
+        example=lambda driver: (
+            ActionChains(driver).move_to_element(driver.find_element(*VIEW)).release()
+        ).perform(),
+        answer=Error(WebDriverException, "pointerDown"),
     ),
+    Row(
+        name="a-double-click-without-a-pause",
+        platforms=(ANDROID,),
+        rule="Two touches of a finger have a pause between them.",
+        source=TOKENIZER,
+        page=PAGE,
+        example=lambda driver: (
+            ActionChains(driver).double_click(driver.find_element(*VIEW))
+        ).perform(),
+        answer=Error(WebDriverException, "pause"),
+    ),
+    WHEEL,
+    replace(WHEEL, platforms=(IOS,), source=SYNTHESIZER),
     ON_ANDROID,
     replace(
         ON_ANDROID,

@@ -18,7 +18,7 @@ const TYPES = { Android: ['pointer', 'key', 'none'], iOS: ['pointer', 'key'] };
 export const commands = {
   /** Perform actions; return once the page has handled them and a navigation that they began is over. */
   async performActions(sources) {
-    for (const source of sources) check(source, TYPES[this.platform]);
+    for (const source of sources) check(source, this.platform);
 
     const page = await this.page();
     page.refuseDialog();
@@ -199,10 +199,48 @@ class Inputs {
   }
 }
 
-/** Throw InvalidArgument for a source of another type, or without actions. */
-function check(source, types) {
+/** Throw InvalidArgument for a source that the platform's driver refuses: of another type, without actions, without a place. */
+function check(source, platform) {
+  const types = TYPES[platform];
   if (!types.includes(source?.type) || !Array.isArray(source.actions)) {
     const given = source?.type === undefined ? '' : `, not ${JSON.stringify(source.type)}`;
     throw new errors.InvalidArgumentError(`actions must be a list of sources of the types ${types.join(', ')}${given}`);
+  }
+
+  if (source.type !== 'pointer') return;
+
+  checkPlaces(source.actions);
+  if (platform === 'Android') checkTouches(source.actions);
+}
+
+/** Throw InvalidArgument for a touch without a place: on a phone, a finger does not know where it was in an earlier command. */
+function checkPlaces(actions) {
+  for (const { type, origin } of actions) {
+    const isRelative = type === 'pointerMove' && origin === 'pointer';
+    if (isRelative || type === 'pointerDown' || type === 'pointerUp') {
+      const what = isRelative ? 'a pointerMove from the pointer' : `a ${type}`;
+      throw new errors.InvalidArgumentError(`${what} must be preceded by a pointerMove to a point or an element in the same actions`);
+    }
+    if (type === 'pointerMove') return;
+  }
+}
+
+/** Throw InvalidArgument for what UiAutomator2 refuses: to lift a finger that is not down, and two touches at once. */
+function checkTouches(actions) {
+  let isDown = false;
+  let at = 0;
+  let lastDownAt = null;
+  for (const { type, duration = 0 } of actions) {
+    if (type === 'pointerDown') {
+      if (isDown || lastDownAt === at) {
+        throw new errors.InvalidArgumentError('two pointerDown actions need a pointerUp and a pause between them');
+      }
+      [isDown, lastDownAt] = [true, at];
+    } else if (type === 'pointerUp') {
+      if (!isDown) throw new errors.InvalidArgumentError('a pointerUp must be preceded by a pointerDown in the same actions');
+      isDown = false;
+    } else {
+      at += duration;
+    }
   }
 }
