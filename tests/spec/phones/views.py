@@ -1,6 +1,7 @@
 """Native classes, attributes and states of views."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from appium.webdriver import Remote
@@ -56,6 +57,11 @@ REACT_NATIVE: Final = Source(
     "react-native",
     "44d42cd6",
     "ReactAndroid/src/main/java/com/facebook/react/views/text/TextTransform.java",
+)
+NESTED: Final = Source(
+    "react-native",
+    "05cd5972",
+    "ReactAndroid/src/main/java/com/facebook/react/views/text/ReactVirtualTextViewManager.kt",
 )
 VISIBLE: Final = Source(
     "Android", "15", "core/java/android/view/View.java (isVisibleToUser)"
@@ -714,7 +720,39 @@ def android_rows() -> tuple[Row, ...]:
 
 
 def text_rows() -> tuple[Row, ...]:
-    """Return the rows about the texts of both platforms, one for each style of a text."""
+    """Return the rows about the texts of both platforms."""
+    return (*style_rows(), *nested_text_rows())
+
+
+def nested_text_rows() -> tuple[Row, ...]:
+    """Return the rows about a text of React Native with others in it, as they are on the web."""
+    nested = Row(
+        name="a-text-with-others-in-it",
+        platforms=BOTH,
+        rule="A text of React Native is one view with the texts in it.",
+        source=NESTED,
+        page="""<div dir="auto" class="css-text" data-testid="view">Total:
+            <span class="css-text" data-testid="inner">12 <a href="#x">EUR</a></span></div>""",
+        example=Find(*VIEW),
+        answer="Total: 12 EUR",
+    )
+    of_others = """<div dir="auto" class="css-text" data-testid="view"
+        ><span class="css-text">To</span><span class="css-text" data-testid="inner">tal</span></div>"""
+
+    return (
+        nested,
+        replace(nested, name="a-text-of-others-alone", page=of_others, answer="Total"),
+        replace(
+            nested,
+            name="a-text-in-another",
+            example=FindAll(By.XPATH, "//*[@resource-id='inner' or @name='inner']"),
+            answer=[],
+        ),
+    )
+
+
+def style_rows() -> tuple[Row, ...]:
+    """Return the rows about styles of a text, one for each."""
     styles = {
         "text-transform: uppercase": ("is this it?", "IS THIS IT?"),
         "text-transform: capitalize": ("is this it?", "Is This It?"),

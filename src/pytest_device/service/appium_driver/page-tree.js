@@ -91,8 +91,8 @@ function textOf(element, style = getComputedStyle(element)) {
   if (element.localName === 'svg') return '';
 
   const hasText = [...element.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
-
-  if (!hasText) return '';
+  const isText = hasText || (element.matches(TEXT_VIEW) && [...element.children].some(isNestedText));
+  if (!isText) return '';
 
   const text = inline(element, style);
   // Of React Native, too: a text view has all spaces of its text.
@@ -103,7 +103,8 @@ function inline(element, style = getComputedStyle(element)) {
   return [...element.childNodes].map((child) => {
     if (child.nodeType === Node.TEXT_NODE) return shown(child.data, style);
     if (child.localName === 'br') return '\n';
-    return child.nodeType === Node.ELEMENT_NODE && absorbed(child) ? inline(child) : ' ';
+    const isPart = child.nodeType === Node.ELEMENT_NODE && (absorbed(child) || isNestedText(child));
+    return isPart ? inline(child) : ' ';
   }).join('');
 }
 
@@ -118,10 +119,20 @@ function shown(data, { whiteSpace, textTransform }) {
   }
 }
 
+/** A text of React Native for Web. On a phone it is one view with the texts in it, of which only links are views, too. */
+const TEXT_VIEW = '[dir="auto"][class^="css-"]';
+
+/** Return whether an element is a text within one of React Native for Web. */
+function isNestedText(element) {
+  const outer = element.parentElement;
+  return element.matches('span, a') && outer !== null && (outer.matches(TEXT_VIEW) || isNestedText(outer));
+}
+
 /** Return whether an inline element is a part of the text around it, as in a text view of a phone. */
 function absorbed(element) {
-  const named = element.dataset?.testid || element.getAttribute('aria-label') || roleOf(element);
-  return !named && getComputedStyle(element).display.startsWith('inline');
+  const hasName = element.dataset?.testid || element.getAttribute('aria-label');
+  const isView = roleOf(element) || (hasName && !isNestedText(element));
+  return !isView && getComputedStyle(element).display.startsWith('inline');
 }
 
 function tidy(text) {
