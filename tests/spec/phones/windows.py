@@ -3,10 +3,12 @@
 from typing import Final
 
 from appium.webdriver import Remote
+from appium.webdriver.applicationstate import ApplicationState
 from appium.webdriver.common.appiumby import AppiumBy as By
 
 from tests.spec.phones.row import (
     ANDROID,
+    APP_ID,
     IOS,
     NOT_READ,
     UIAUTOMATOR2,
@@ -53,6 +55,14 @@ def keyboard_and_text(driver: Remote) -> tuple[object, str]:
     return driver.is_keyboard_shown(), driver.find_element(*VIEW).text
 
 
+def state_after_back(driver: Remote) -> object:
+    """Press Back in an app that has just started; return the app's state."""
+    driver.terminate_app(APP_ID)
+    driver.activate_app(APP_ID)
+    driver.back()
+    return driver.query_app_state(APP_ID)
+
+
 ROWS: Final = (
     Row(
         name="views-behind-a-modal",
@@ -80,6 +90,19 @@ ROWS: Final = (
         page=FIELD,
         example=Click(VIEW, Then(BACK, keyboard_and_text)),
         answer=(False, "Name"),
+    ),
+    Row(
+        name="back-from-the-first-place",
+        platforms=(ANDROID,),
+        rule="From its first place, the Back key moves an app to the background.",
+        source=Source(
+            "Android",
+            "12",
+            "services/core/java/com/android/server/wm/ActivityClientController.java (onBackPressed)",
+        ),
+        page=FIELD,
+        example=state_after_back,
+        answer=ApplicationState.RUNNING_IN_BACKGROUND,
     ),
     Row(
         name="back-closes-a-modal",

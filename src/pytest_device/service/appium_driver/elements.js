@@ -172,6 +172,14 @@ export const commands = {
       return;
     }
 
+    // From its first place, the Back key moves an app to the background. The launcher ignores it.
+    const [here, before] = await this.onPage((shown) => shown.lastUrls());
+    if (isHome(here)) return;
+    if (isHome(before)) {
+      await this.backgroundApp(-1);
+      return;
+    }
+
     const page = await this.page();
     const hasGone = await this.onPage((shown) => shown.go(-1));
     if (!hasGone) await this.browser.closeOpened(page.target);
@@ -204,6 +212,9 @@ export async function enter(driver, element, value, { isReplaced = false } = {})
   if (driver.platform === 'iOS') await typeText(driver, text);
   else await writeText(driver, text);
 }
+
+/** Whether a URL is that of the home screen: no page of an app can have this scheme. */
+const isHome = (url) => Boolean(url?.startsWith('data:'));
 
 /** An iPhone has no Back key: XCUITest presses the back button of the navigation bar, and does nothing without one. */
 async function pressBackButton(driver) {

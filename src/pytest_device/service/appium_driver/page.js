@@ -236,6 +236,13 @@ export class Page {
     return entries[currentIndex];
   }
 
+  /** Return the URLs of the document and of the one before it in the history, which is undefined for the first. */
+  async lastUrls() {
+    const { currentIndex, entries } = await this.send('Page.getNavigationHistory');
+
+    return [entries[currentIndex].url, entries[currentIndex - 1]?.url];
+  }
+
   /** Go back or forward in the history; return false at its end. */
   async go(steps) {
     const { currentIndex, entries } = await this.send('Page.getNavigationHistory');
