@@ -232,6 +232,7 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             "['pointer', 'key', 'none'], iOS: ['pointer', 'key'] }",
             "['pointer', 'key', 'wheel'], iOS: ['pointer', 'key', 'wheel'] }",
         ),
+        Change("recording.js", "return video ? video.toString", "return false ? ''.at"),
         Change("elements.js", "if (isHome(before)) {", "if (false) {"),
         Change("actions.js", "if (source.type !== 'pointer') return;", "return;"),
         Change(

@@ -233,6 +233,18 @@ ROWS: Final = (
         )
     ),
     Row(
+        name="scripts-record-the-screen",
+        platforms=(IOS,),
+        rule="Scripts record the screen, with the options of the endpoints.",
+        source=Source(*XCUITEST, "lib/commands/recordscreen.ts"),
+        page=PAGE,
+        example=Then(
+            Script("mobile: startScreenRecording", {"timeLimit": 60, "videoFps": 10}),
+            lambda driver: bool(Script("mobile: stopScreenRecording")(driver)),
+        ),
+        answer=True,
+    ),
+    Row(
         name="no-script-for-the-orientation",
         platforms=BOTH,
         rule="The orientation has an endpoint, not a script.",

@@ -71,6 +71,8 @@ const DEVICE = {
   source: sourceOf,
   viewportRect: (driver) => driver.getViewport(),
   viewportScreenshot: (driver) => driver.getScreenshot(),
+  startScreenRecording: (driver, args) => driver.startRecordingScreen(args),
+  stopScreenRecording: (driver, args) => driver.stopRecordingScreen(args),
   getDisplayDensity: densityOf,
   isLocked: () => false,
   isBiometricEnrolled: () => false,

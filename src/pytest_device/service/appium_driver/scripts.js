@@ -20,6 +20,8 @@ const refused = (why) => ({ why });
 const app = (more = '') => ({ Android: `appId bundleId? ${more}`, iOS: `bundleId appId? ${more}` });
 const AREA = 'elementId|left+top+width+height speed?';
 const POINT = 'elementId|x+y';
+const UPLOAD = 'remotePath? user? pass? headers? fileFieldName? formFields? method?';
+const VIDEO = 'videoType? videoQuality? videoFps? videoFilters? videoScale? pixelFormat? hardwareAcceleration?';
 
 const SCRIPTS = {
   acceptAlert: android('buttonLabel?'),
@@ -119,8 +121,10 @@ const SCRIPTS = {
   startActivity: android('intent|component|uri action? package? extras? categories? stop? wait?'),
   startLogsBroadcast: both(refused('logs can only be polled, not broadcast')),
   startMediaProjectionRecording: android(refused('record with start_recording_screen')),
+  startScreenRecording: ios(`timeLimit? forceRestart? ${VIDEO} ${UPLOAD}`),
   startXCTestScreenRecording: ios(refused('record with start_recording_screen')),
   statusBar: android(refused('it has no status bar')),
+  stopScreenRecording: ios(UPLOAD),
   swipe: ios('direction velocity? elementId?'),
   swipeGesture: android(`direction percent ${AREA}`),
   tap: ios('x y elementId?'),
