@@ -10,7 +10,7 @@ import pytest
 from pytest_device.testing import FaultyService, faulty_service
 from tests.platforms import arm_python, macos_like_python, windows_python
 from tests.platforms.foreign_python import ForeignPython, MissingError
-from tests.platforms.suite import Suite
+from tests.platforms.suite import FOREIGN, Suite
 
 BUILDERS: Final[dict[str, Callable[[Path], ForeignPython]]] = {
     "windows": windows_python.build,
@@ -19,14 +19,7 @@ BUILDERS: Final[dict[str, Callable[[Path], ForeignPython]]] = {
 """What takes minutes: kept in pytest's cache."""
 
 
-@pytest.fixture(
-    scope="session",
-    params=[
-        pytest.param("windows", marks=pytest.mark.windows),
-        pytest.param("arm64", marks=pytest.mark.arm64),
-        "macos_like",
-    ],
-)
+@pytest.fixture(scope="session", params=[*FOREIGN, "macos_like"])
 def python(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> ForeignPython:

@@ -7,9 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import pytest
+
 from pytest_device.testing import FaultyService
 from tests.platforms.foreign_python import ForeignPython
 
+FOREIGN: Final = (
+    pytest.param("windows", marks=pytest.mark.windows),
+    pytest.param("arm64", marks=pytest.mark.arm64),
+)
+"""The systems that have an environment of their own, outside of the gate."""
+IMITATED_AT_NIGHT: Final = pytest.mark.parametrize(
+    "python",
+    [*FOREIGN, pytest.param("macos_like", marks=pytest.mark.nightly)],
+    indirect=True,
+)
+"""For a test that the gate runs on Linux alone: on these systems, and at night on the imitated one."""
 RUN_SECONDS: Final = 600.0
 """After this time a run counts as hanging: an emulated one starts in ten seconds, on a busy machine in minutes."""
 

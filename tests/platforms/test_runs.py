@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.platforms.suite import Suite
+from tests.platforms.suite import FOREIGN, IMITATED_AT_NIGHT, Suite
 from tests.waiting import eventually
 
 TWO_PLATFORMS = """
@@ -59,6 +59,7 @@ STOP_SECONDS: Final = 180.0
 """How long a reaper may take to stop a session: some of these systems are emulated, on a machine that may be busy."""
 
 
+@IMITATED_AT_NIGHT
 def test_an_interrupted_run_stops_its_session(suite: Suite) -> None:
     suite.write("test_it.py", INTERRUPTED)
 
@@ -98,7 +99,19 @@ def test_the_next_run_passes_and_stops_the_session_of_a_killed_run_without_a_rea
     assert suite.service.statuses() == ["stopped"] * 3
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize(
+    ("python", "encoding"),
+    [
+        *(
+            pytest.param(*system.values, encoding, marks=system.marks)
+            for system in FOREIGN
+            for encoding in ("ascii", "cp1252")
+        ),
+        ("macos_like", "ascii"),
+        pytest.param("macos_like", "cp1252", marks=pytest.mark.nightly),
+    ],
+    indirect=["python"],
+)
 def test_a_failed_test_has_its_own_reason_with_what_the_output_cannot_encode_escaped(
     suite: Suite, encoding: str
 ) -> None:
@@ -120,6 +133,7 @@ def test_a_failed_test_has_its_own_reason_with_what_the_output_cannot_encode_esc
     assert (receipt["created"], receipt["stopped"]) == (1, 1)
 
 
+@IMITATED_AT_NIGHT
 def test_workers_run_tests_and_stop_their_sessions(suite: Suite) -> None:
     suite.write("test_it.py", WORKERS)
 
@@ -130,6 +144,7 @@ def test_workers_run_tests_and_stop_their_sessions(suite: Suite) -> None:
     assert set(suite.service.statuses()) == {"stopped"}
 
 
+@IMITATED_AT_NIGHT
 def test_doctor_finds_the_service(suite: Suite) -> None:
     doctor = suite.command("doctor")
 
@@ -137,6 +152,7 @@ def test_doctor_finds_the_service(suite: Suite) -> None:
     assert f"{suite.service.url} responds and accepts the token" in doctor.output
 
 
+@IMITATED_AT_NIGHT
 def test_init_writes_a_suite_that_pytest_collects(suite: Suite) -> None:
     init = suite.command("init", ".")
     assert init.status == 0, init.output
@@ -147,6 +163,7 @@ def test_init_writes_a_suite_that_pytest_collects(suite: Suite) -> None:
     assert "4 tests collected" in run.output
 
 
+@IMITATED_AT_NIGHT
 def test_without_a_browser_the_local_service_says_so_in_one_line(suite: Suite) -> None:
     suite.write("test_it.py", TWO_PLATFORMS)
 
