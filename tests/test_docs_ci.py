@@ -273,25 +273,47 @@ def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None
     assert service.statuses() == ["stopped"]
 
 
+def kubernetes(token: str, directory: Path) -> tuple[dict[str, str], str]:
+    """Return the variables and the script of the first pod."""
+    spec = yaml.safe_load(only_block("kubernetes.md", "yaml"))["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["shareProcessNamespace"]
+    assert container["command"] == ["sh", "-c"]
+
+    variables = {one["name"]: one.get("value", "") for one in container["env"]}
+    del variables["DEVICE_SLOTS_URL"]
+    given = {"HOME": str(directory), "DEVICE_TOKEN": token, "SHARD_INDEX": "0"}
+    script = "\n".join(container["args"])
+    assert f"DEVICE_SHARD=$((SHARD_INDEX + 1))/{spec['completions']}\n" in script
+    return variables | given, script
+
+
+def test_a_pod_of_the_kubernetes_job_runs_pytest_alone(
+    job: Job, service: FaultyService
+) -> None:
+    job.record()
+    variables, script = kubernetes(service.token, job.directory)
+
+    ((program, *arguments),) = job.commands([script], variables)
+
+    assert program == "pytest"
+    assert arguments[:2] == ["-n", "2"]
+    assert f"--device-report={job.directory}/artifacts/report" in arguments
+
+
+@pytest.mark.nightly
 def test_a_pod_of_the_kubernetes_job_runs_its_shard(
     job: Job, service: FaultyService
 ) -> None:
-    manifest = yaml.safe_load(only_block("kubernetes.md", "yaml"))["spec"]
-    pod = manifest["template"]["spec"]
-    (container,) = pod["containers"]
-    variables = {one["name"]: one.get("value", "") for one in container["env"]}
-    variables |= {"HOME": str(job.directory), "DEVICE_TOKEN": service.token}
-    variables["SHARD_INDEX"] = "0"
-    del variables["DEVICE_SLOTS_URL"]
+    variables, script = kubernetes(service.token, job.directory)
 
-    output = job.run("\n".join(container["args"]), variables)
+    output = job.run(script, variables)
 
-    assert f"device shard 1/{manifest['completions']}: 1 of 4" in output
+    assert "device shard 1/4: 1 of 4" in output
     assert len(job.tests()) == 1
     assert list((job.directory / "artifacts" / "report").glob("*.zip"))
     assert set(service.statuses()) == {"stopped"}
-    assert pod["shareProcessNamespace"]
-    assert container["command"] == ["sh", "-c"]
 
 
 @pytest.mark.nightly

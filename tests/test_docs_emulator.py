@@ -196,6 +196,7 @@ def test_the_github_job_creates_the_emulator_and_tests_on_it(runner: CiMachine) 
     assert "-no-snapshot-save" in testing
 
 
+@pytest.mark.nightly
 def test_with_the_emulator_from_the_cache_the_github_job_only_tests(
     runner: CiMachine,
 ) -> None:
@@ -220,6 +221,7 @@ def test_the_github_job_boots_the_simulator_and_tests_on_it(runner: CiMachine) -
     assert calls[-1] == f"simctl shutdown {UDID}"
 
 
+@pytest.mark.nightly
 def test_the_gitlab_job_tests_on_the_emulator_of_its_image(runner: CiMachine) -> None:
     Path(f"{runner.emulator}.avds").write_text("ci\n")
     text = (JOBS / "gitlab-emulator.yml").read_text()
