@@ -29,7 +29,13 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "in a worker"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="alone"),
+        pytest.param(("-n1",), id="in a worker", marks=pytest.mark.nightly),
+    ],
+)
 def test_under_nohup_tests_keep_ignoring_signals_but_their_processes_do_not(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -116,12 +116,15 @@ DOES_NOT_MATCH = "chromedriver 150 on PATH does not match Chromium 156"
 @pytest.mark.parametrize(
     ("driver", "problem", "has_pinned"),
     [
-        (BROKEN, DOES_NOT_RUN, True),
-        (OTHER, DOES_NOT_MATCH, True),
+        pytest.param(BROKEN, DOES_NOT_RUN, True, id="broken"),
+        pytest.param(OTHER, DOES_NOT_MATCH, True, id="of another version"),
         # One is enough: which problem a driver has does not depend on it.
-        (OTHER, DOES_NOT_MATCH, False),
+        pytest.param(
+            *(OTHER, DOES_NOT_MATCH, False),
+            id="of another version, no pinned one",
+            marks=pytest.mark.nightly,
+        ),
     ],
-    ids=["broken", "of another version", "of another version, no pinned one"],
 )
 def test_why_a_chromedriver_is_not_used_is_reported(
     tmp_path: Path, script: Script, driver: str, problem: str, *, has_pinned: bool

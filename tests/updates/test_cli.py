@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -328,8 +329,17 @@ REASONS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-@pytest.mark.parametrize("name", REASONS)
-@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+FORMS = ("text", "json", "sarif", "github")
+IN_THE_GATE = {(name, "text") for name in REASONS} | {("scope", form) for form in FORMS}
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(*case, marks=() if case in IN_THE_GATE else pytest.mark.nightly)
+        for case in product(REASONS, FORMS)
+    ],
+)
 def test_each_reason_is_printed_in_each_format(
     name: str, form: str, run: Run, tmp_path: Path
 ) -> None:

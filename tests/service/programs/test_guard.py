@@ -141,7 +141,13 @@ def test_a_dead_guard_is_replaced(workspace: Path, tmp_path: Path) -> None:
     assert not guards(psutil.Process())
 
 
-@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(steps, marks=pytest.mark.nightly if steps % 2 else ())
+        for steps in range(6)
+    ],
+)
 def test_a_start_cancelled_halfway_leaves_a_program_that_can_be_stopped(
     steps: int, guard: Guard, workspace: Path
 ) -> None:

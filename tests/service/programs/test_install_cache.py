@@ -133,31 +133,36 @@ def test_incomplete_installations_are_replaced(
     ]
 
 
+OTHER_FAILURES = (
+    (
+        "ERROR: Could not install packages: [Errno 28] No space left on device",
+        "free about 500 MB of disk space",
+    ),
+    ("npm error code EACCES", "grant yourself write access"),
+    ("npm error code EINTEGRITY", "a package differs from the pinned one"),
+    ("npm error code E401", "log in to the registry"),
+    ("npm error code ETARGET", "choose a registry that has these packages"),
+    (
+        "npm error code ECONNREFUSED",
+        "check the network, the proxy and the registry",
+    ),
+    (
+        "headless_shell: error while loading shared libraries: libglib-2.0.so.0: cannot open",
+        "get a thing: this system lacks what the program needs",
+    ),
+    (
+        "/lib/libc.so.6: version `GLIBC_2.38' not found",
+        "get a thing: this system lacks what the program needs",
+    ),
+)
+
+
 @pytest.mark.parametrize(
     ("line", "fix"),
     [
         ("npm error code ENOSPC", "free about 500 MB of disk space"),
-        (
-            "ERROR: Could not install packages: [Errno 28] No space left on device",
-            "free about 500 MB of disk space",
-        ),
-        ("npm error code EACCES", "grant yourself write access"),
-        ("npm error code EINTEGRITY", "a package differs from the pinned one"),
-        ("npm error code E401", "log in to the registry"),
-        ("npm error code ETARGET", "choose a registry that has these packages"),
-        (
-            "npm error code ECONNREFUSED",
-            "check the network, the proxy and the registry",
-        ),
-        (
-            "headless_shell: error while loading shared libraries: libglib-2.0.so.0: cannot open",
-            "get a thing: this system lacks what the program needs",
-        ),
-        (
-            "/lib/libc.so.6: version `GLIBC_2.38' not found",
-            "get a thing: this system lacks what the program needs",
-        ),
         ("No module named pip", "get a thing yourself: this Python has no pip"),
+        *(pytest.param(*case, marks=pytest.mark.nightly) for case in OTHER_FAILURES),
     ],
 )
 def test_a_failure_names_its_cause_and_its_fix(

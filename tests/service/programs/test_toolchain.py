@@ -116,10 +116,15 @@ ARCHIVE = "/left/-/left-1.0.0.tgz"
 @pytest.mark.parametrize(
     ("archive", "requested"),
     [
-        (ARCHIVE, [ARCHIVE]),
-        ("/files/left.tgz", [ARCHIVE, "/left", "/files/left.tgz"]),
+        pytest.param(
+            ARCHIVE, [ARCHIVE], id="at the usual path", marks=pytest.mark.nightly
+        ),
+        pytest.param(
+            "/files/left.tgz",
+            [ARCHIVE, "/left", "/files/left.tgz"],
+            id="at another path",
+        ),
     ],
-    ids=["at the usual path", "at another path"],
 )
 def test_npm_asks_for_an_archive_first_and_for_its_path_if_it_must(
     tools: Toolchain, tmp_path: Path, archive: str, requested: Sequence[str]
