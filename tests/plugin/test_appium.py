@@ -552,11 +552,16 @@ QUITS = UNITTEST.replace(
     ("decorator", "body", "is_read"),
     [
         ("", "self.fail()", True),
-        ("", "raise RuntimeError", True),
-        ("", "pass", False),
         ("", "pytest.skip()", False),
         ("@unittest.expectedFailure", "self.fail()", False),
-        ("@pytest.mark.xfail", "self.fail()", False),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                ("", "raise RuntimeError", True),
+                ("", "pass", False),
+                ("@pytest.mark.xfail", "self.fail()", False),
+            )
+        ),
     ],
 )
 def test_a_method_of_unittest_is_read_before_its_tear_down(
@@ -605,7 +610,9 @@ def _calls(controller: ScriptedServer) -> list[str]:
         ("off", "assert False", []),
         ("retain-on-failure", "assert False", ["video.mp4"]),
         ("retain-on-failure", "pass", []),
-        ("retain-on-failure", "pytest.skip()", []),
+        pytest.param(
+            "retain-on-failure", "pytest.skip()", [], marks=pytest.mark.nightly
+        ),
         ("on", "pass", ["video.mp4"]),
     ],
 )
@@ -741,7 +748,7 @@ ON_FIRE = (
 @pytest.mark.parametrize(
     ("reason", "cause", "distributed"),
     [
-        (INVALID, "config: Appium rejected", []),
+        pytest.param(INVALID, "config: Appium rejected", [], marks=pytest.mark.nightly),
         pytest.param(
             f"Cannot download the app from {ARCHIVE}: status code 404",
             "app: Appium could not install",

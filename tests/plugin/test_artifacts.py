@@ -10,6 +10,7 @@ import pytest
 
 from pytest_device.platforms.places import path_from
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 
 FAILING = """
 import pytest
@@ -31,7 +32,7 @@ def test_fails(device_session, device_artifacts_dir):
 ADDRESS = "https://user:pw123456@archives.example/app.zip"
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_an_unwritable_artifacts_directory_is_noted_once_and_tests_keep_their_own_errors(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

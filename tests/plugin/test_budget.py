@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.runs import ON_A_WORKER
+from tests.plugin.runs import ON_A_WORKER, ON_WORKERS
 
 SUITE = """
 import pytest
@@ -29,7 +29,7 @@ def report_of(pytester: pytest.Pytester) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_plan_beyond_the_budget_is_refused_before_a_session_is_created(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

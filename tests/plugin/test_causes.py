@@ -8,6 +8,7 @@ import pytest
 
 from pytest_device.testing import FaultyService
 from pytest_device.verdict import Verdict
+from tests.plugin.runs import ON_WORKERS
 
 TESTS: Final = (
     50  # more than lines: a report that grew with the tests would be too long
@@ -77,14 +78,19 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
     ("fault", "cause", "tests", "distributed"),
     [
         (refusal(400, "no simulator access"), "no simulator access", TESTS, []),
-        (refusal(400, "no simulator access"), "no simulator access", FEW, ["-n2"]),
         (refusal(401), "the access token is not valid", FEW, []),
         (refusal(403), "the access token lacks permission", FEW, []),
         (refusal(404), "unknown project", FEW, []),
         (refusal(402), "the account can't pay", FEW, []),
         (refusal(500, "a bug"), "a bug", FEW, []),
-        (NO_DEVICE, "the session failed to start", FEW, []),
         (NO_DEVICE, "the session failed to start", TESTS, ["-n2"]),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                (refusal(400, "no access"), "no access", FEW, ["-n2"]),
+                (NO_DEVICE, "the session failed to start", FEW, []),
+            )
+        ),
     ],
 )
 def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
@@ -104,7 +110,7 @@ def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
     assert_paid_once(result, sharing, cause, tests)
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+@pytest.mark.parametrize("distributed", ON_WORKERS)
 def test_a_mistake_that_is_found_before_a_session_is_created_is_reported_once(
     pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
 ) -> None:
@@ -158,7 +164,10 @@ def unshared(tests: int) -> str:
     return suite_of(tests).replace('type="agent-device"', 'share="test"')
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize(
+    "status",
+    [403, *(pytest.param(status, marks=pytest.mark.nightly) for status in (401, 404))],
+)
 def test_a_create_call_that_a_firewall_refuses_with_its_page_is_sent_again(
     pytester: pytest.Pytester, sharing: FaultyService, status: int
 ) -> None:
@@ -193,7 +202,7 @@ def test_a_firewalls_page_that_stays_is_asked_for_three_times_and_reported_once(
     )
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n2"]], ids=["one process", "workers"])
+@pytest.mark.parametrize("distributed", ON_WORKERS)
 def test_a_gateways_page_during_a_deployment_costs_few_tests(
     pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
 ) -> None:
@@ -207,7 +216,7 @@ def test_a_gateways_page_during_a_deployment_costs_few_tests(
     assert creates(sharing) == 12  # no call that may have created a session is repeated
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n2"]], ids=["one process", "workers"])
+@pytest.mark.parametrize("distributed", ON_WORKERS)
 def test_a_single_401_to_a_token_that_has_worked_ends_no_test(
     pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_device.escape import escaped
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER, ON_WORKERS
 from tests.plugin.test_device_report import blobs, of_method
 
 SUITE = """
@@ -111,7 +112,7 @@ def github(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester) -> Path:
     return path
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "distributed"])
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_github_job_gets_a_summary_and_annotations(
     pytester: pytest.Pytester,
     service: FaultyService,
@@ -273,7 +274,10 @@ def test_annotations_are_limited_and_a_cause_is_annotated_once(
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize(
     ("used", "ending"),
-    [(990_000, "more failed tests left out: no more room."), (1_000_000, "")],
+    [
+        (990_000, "more failed tests left out: no more room."),
+        pytest.param(1_000_000, "", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_summary_stays_below_the_limit_of_its_step(
     pytester: pytest.Pytester, github: Path, used: int, ending: str
@@ -353,7 +357,7 @@ def test_secrets_are_masked_even_if_they_are_learned_later(
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_file_that_cannot_be_collected_is_an_error(
     pytester: pytest.Pytester, github: Path, options: list[str]
 ) -> None:

@@ -250,10 +250,11 @@ def test_invalid_settings_are_reported_only_if_a_test_needs_a_device(
     "option",
     [
         "--collect-only",
-        "--setup-plan",
         "--fixtures",
-        "--fixtures-per-test",
-        "--markers",
+        *(
+            pytest.param(option, marks=pytest.mark.nightly)
+            for option in ("--setup-plan", "--fixtures-per-test", "--markers")
+        ),
     ],
 )
 def test_listing_tests_needs_no_service_and_sends_nothing(

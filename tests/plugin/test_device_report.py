@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.runs import ON_A_WORKER
+from tests.plugin.runs import ON_A_WORKER, ON_WORKERS
 from tests.waiting import eventually
 
 SUITE = """
@@ -94,7 +94,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "distributed"])
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_run_with_devices_leaves_a_report_of_all_its_tests(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

@@ -383,6 +383,7 @@ def test_the_users_dist_option_is_respected(suite: Suite) -> None:
     assert len([line for line in result.outlines if "--dist load" in line]) == 1
 
 
+@pytest.mark.nightly
 def test_nothing_is_reported_about_dist_with_stepwise(suite: Suite) -> None:
     suite.make(android=2, ios=2)
 

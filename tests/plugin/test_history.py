@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 
 TIMES = """
 import pytest
@@ -54,7 +55,7 @@ def remembered() -> dict[str, float]:
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_durations_are_remembered_without_the_wait_for_a_device(
     pytester: pytest.Pytester, distributed: list[str]
 ) -> None:
@@ -81,7 +82,7 @@ def test_a_test_without_a_device_is_not_remembered(
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_a_suite_without_devices_is_not_remembered(
     pytester: pytest.Pytester, distributed: list[str]
 ) -> None:
@@ -93,7 +94,7 @@ def test_a_suite_without_devices_is_not_remembered(
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_a_run_without_pytests_cache_remembers_nothing(
     pytester: pytest.Pytester, distributed: list[str]
 ) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 
 pytestmark = pytest.mark.every_python
 
@@ -213,7 +214,7 @@ def test_a_suite_learns_of_sessions_that_are_created_and_of_starts_that_fail(
     assert line.endswith(" 2")
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["alone", "on a worker"])
+@pytest.mark.parametrize("workers", ON_A_WORKER)
 def test_a_suite_learns_of_verdicts_and_of_the_files_of_each_failed_test(
     pytester: pytest.Pytester, workers: list[str]
 ) -> None:

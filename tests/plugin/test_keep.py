@@ -37,7 +37,17 @@ def shown(run: TerminalRun, pattern: str) -> bool:
     return re.search(pattern, run.raw) is not None
 
 
-@pytest.mark.parametrize("args", [(), ("-s",), ("-v",), ("-q",), ("-qq",)])
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        *(
+            pytest.param((arg,), marks=pytest.mark.nightly)
+            for arg in ("-s", "-v", "-q")
+        ),
+        ("-qq",),
+    ],
+)
 def test_the_device_of_a_failed_test_is_kept_until_enter_is_pressed(
     suite: FaultyService, args: tuple[str, ...]
 ) -> None:
@@ -59,7 +69,7 @@ def test_the_device_of_a_failed_test_is_kept_until_enter_is_pressed(
     assert suite.statuses() == ["stopped", "stopped"]
 
 
-@pytest.mark.parametrize("args", [(), ("-q",)])
+@pytest.mark.parametrize("args", [(), pytest.param(("-q",), marks=pytest.mark.nightly)])
 def test_pytests_debugger_is_shown_where_the_device_is_and_keeps_it(
     suite: FaultyService, args: tuple[str, ...]
 ) -> None:

@@ -18,7 +18,9 @@ def test_one(device_session, device_preview_url): pass
 SECRET = ".simulated.invalid/preview"
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param("-n0", marks=pytest.mark.nightly), "-n1"]
+)
 def test_a_terminal_shows_the_url(
     pytester: pytest.Pytester,
     service: FaultyService,
@@ -36,7 +38,9 @@ def test_a_terminal_shows_the_url(
     assert run.raw.count(line) == 1
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param("-n0", marks=pytest.mark.nightly), "-n1"]
+)
 def test_a_file_does_not_get_the_url(
     pytester: pytest.Pytester, service: FaultyService, workers: str
 ) -> None:

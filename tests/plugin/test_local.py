@@ -338,6 +338,7 @@ def test_no_program_survives_the_run_however_it_ends(
     assert eventually(lambda: list(temporary.iterdir()) == [])
 
 
+@pytest.mark.nightly
 def test_without_node_the_required_package_is_named(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def test_without_a_device_a_worker_creates_nothing_and_reports_a_configuration_e
     assert "devices: " not in result.stdout.str()
 
 
+@pytest.mark.nightly
 def test_an_unknown_device_is_a_configuration_error_and_requested_once(
     pytester: pytest.Pytester, adb: FakeProgram
 ) -> None:

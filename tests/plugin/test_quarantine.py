@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_WORKERS
 
 SUITE = """
 import pytest
@@ -19,7 +20,7 @@ ACTIVE = 'until="2999-01-31", reason="the login is being rebuilt"'
 EXPIRED = 'until="2020-01-31", reason="the login is being rebuilt"'
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_quarantined_test_runs_and_does_not_fail_the_run(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -37,7 +38,7 @@ def test_a_quarantined_test_runs_and_does_not_fail_the_run(
     assert len(service.sessions()) == 2
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"]])
+@pytest.mark.parametrize("options", ON_WORKERS)
 @pytest.mark.usefixtures("service")
 def test_an_expired_quarantine_fails_the_run_with_a_warning_that_names_it(
     pytester: pytest.Pytester, options: list[str]

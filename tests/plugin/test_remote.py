@@ -208,7 +208,9 @@ def test_a_worker_that_dies_on_another_machine_leaves_no_session_and_the_run_con
 
 
 @pytest.mark.parametrize("distributed", [("child", "server")], indirect=True)
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)]
+)
 def test_a_run_that_ends_early_leaves_no_session_on_any_machine(
     machines: list[Machine],
     service: FaultyService,

@@ -69,7 +69,12 @@ def test_two(driver): pass
 
 
 @pytest.mark.parametrize(
-    ("scope", "started"), [("class", 3), ("module", 2), ("session", 1)]
+    ("scope", "started"),
+    [
+        ("class", 3),
+        pytest.param("module", 2, marks=pytest.mark.nightly),
+        ("session", 1),
+    ],
 )
 def test_a_wider_scoped_driver_lasts_as_long_as_the_fixture_that_uses_it(
     pytester: pytest.Pytester,

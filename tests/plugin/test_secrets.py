@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -435,6 +435,10 @@ ENDINGS = {
 }
 LIKE_ANOTHER = ("raise KeyboardInterrupt(text)", "request.session.shouldstop = text")
 """The first is masked like `pytest.exit`, the second like ``shouldfail``."""
+AFTER_THE_TESTS = tuple(
+    how for how in ENDINGS if "sessionfinish" in how or "unconfigure" in how
+)
+"""Of a worker, they are masked like an error in ``pytest_runtest_logfinish``."""
 ENDING = """
 def breaks(request, hook, error):
     def fail(): raise error
@@ -447,16 +451,16 @@ def test_driven(device_session, request): ends(request, "text" + access + " ".jo
 """
 
 
-def endings(*, containing: str = "") -> list[Any]:
-    """Return the endings as parameters; at night also those that take the way of another one."""
+def endings(at_night: Collection[str], *, containing: str = "") -> list[Any]:
+    """Return the endings as parameters; some only at night, which take the way of another one."""
     return [
-        pytest.param(how, marks=pytest.mark.nightly if how in LIKE_ANOTHER else ())
+        pytest.param(how, marks=pytest.mark.nightly if how in at_night else ())
         for how in ENDINGS
         if containing in how
     ]
 
 
-@pytest.mark.parametrize("how", endings())
+@pytest.mark.parametrize("how", endings(LIKE_ANOTHER))
 def test_the_report_of_a_run_that_ends_early_contains_no_secret(
     run: Run, how: str
 ) -> None:
@@ -470,7 +474,9 @@ def test_the_report_of_a_run_that_ends_early_contains_no_secret(
 
 
 # Of the others a worker reports nothing.
-@pytest.mark.parametrize("how", endings(containing="request"))
+@pytest.mark.parametrize(
+    "how", endings((*LIKE_ANOTHER, *AFTER_THE_TESTS), containing="request")
+)
 def test_the_report_of_a_worker_that_ends_early_contains_no_secret(
     run: Run, planted: FaultyService, how: str
 ) -> None:
@@ -934,8 +940,7 @@ def test_named(value): assert not value
 @pytest.mark.parametrize(
     "distributed",
     [
-        ["-q"],
-        pytest.param(["-n2"], marks=pytest.mark.nightly),
+        *(pytest.param(case, marks=pytest.mark.nightly) for case in (["-q"], ["-n2"])),
         ["-n1", "--device-identity-scope=run"],
     ],
 )

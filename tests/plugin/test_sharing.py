@@ -8,6 +8,7 @@ import pytest
 
 from pytest_device import DeviceClient, Session
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER
 
 CONFTEST = """
 import pytest
@@ -167,7 +168,13 @@ class TestSecond:
 SESSIONS = {"run": 1, "module": 2, "class": 8, "test": 10}
 
 
-@pytest.mark.parametrize(("share", "count"), SESSIONS.items())
+@pytest.mark.parametrize(
+    ("share", "count"),
+    [
+        pytest.param(*case, marks=() if "class" in case else pytest.mark.nightly)
+        for case in SESSIONS.items()
+    ],
+)
 def test_a_session_is_shared_in_the_markers_scope(
     pytester: pytest.Pytester, sharing: FaultyService, share: str, count: int
 ) -> None:
@@ -229,7 +236,13 @@ def test_the_name_contains_the_sharing_scope(
     assert ["TestFirst", "test_b.py"] in parts
 
 
-@pytest.mark.parametrize("options", [[], ["-n2"], ["-n2", "--dist=each"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(pytest.param(case, marks=pytest.mark.nightly) for case in ([], ["-n2"])),
+        ["-n2", "--dist=each"],
+    ],
+)
 def test_each_session_of_a_run_has_a_name_of_its_own(
     pytester: pytest.Pytester,
     sharing: FaultyService,
@@ -256,6 +269,7 @@ def test_each_session_of_a_run_has_a_name_of_its_own(
     assert max(map(len, created)) <= 255
 
 
+@pytest.mark.nightly
 def test_lost_creates_are_reported_with_different_names(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
@@ -337,7 +351,7 @@ def test_a_lost_session_is_replaced_for_the_next_test(
     assert sharing.statuses() == ["stopped", "stopped"]
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]])
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_the_affected_test_is_an_infrastructure_error_and_not_a_failure(
     pytester: pytest.Pytester, sharing: FaultyService, options: list[str]
 ) -> None:
@@ -477,7 +491,13 @@ def test_a_failed_boot_is_retried_by_default_and_reported(
 
 @pytest.mark.parametrize(
     "teardown",
-    ["pytest.fail('teardown')", "pytest.skip('teardown')", "raise ValueError"],
+    [
+        "pytest.fail('teardown')",
+        *(
+            pytest.param(case, marks=pytest.mark.nightly)
+            for case in ("pytest.skip('teardown')", "raise ValueError")
+        ),
+    ],
 )
 def test_a_session_is_released_however_a_teardown_ends(
     pytester: pytest.Pytester, sharing: FaultyService, teardown: str
@@ -654,7 +674,9 @@ def test_pytests_own_reordering_elsewhere_does_not_separate_tests_that_share(
     "body",
     [
         "with device_lease(platform='ios'): pass",
-        "request.getfixturevalue('device_session')",
+        pytest.param(
+            "request.getfixturevalue('device_session')", marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_a_failure_of_a_device_requested_at_run_time_is_not_the_tests_fault(
@@ -730,7 +752,9 @@ def test_a_test_does_not_wait_for_a_session_held_by_its_own_fixtures(
     ("statement", "error"),
     [
         ("raise ValueError('nothing saved')", "ValueError"),
-        ("pytest.fail('nothing saved')", "Failed"),
+        pytest.param(
+            "pytest.fail('nothing saved')", "Failed", marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_a_hooks_exception_at_the_end_of_the_run_hides_no_failure(
@@ -773,7 +797,17 @@ def signed_in(device_session, device_client):
 """
 
 
-@pytest.mark.parametrize("scope", ["function", "class", "module", "session"])
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "function",
+        *(
+            pytest.param(scope, marks=pytest.mark.nightly)
+            for scope in ("class", "module")
+        ),
+        "session",
+    ],
+)
 def test_a_device_is_stopped_before_the_teardown_of_fixtures_that_do_not_use_it(
     pytester: pytest.Pytester, sharing: FaultyService, scope: str
 ) -> None:
@@ -795,7 +829,13 @@ def test_a_device_is_stopped_before_the_teardown_of_fixtures_that_do_not_use_it(
     assert sharing.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize("outcome", ["pass", "raise ValueError('of the suite')"])
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param("pass", marks=pytest.mark.nightly),
+        "raise ValueError('of the suite')",
+    ],
+)
 def test_an_error_of_an_early_stop_is_reported_after_the_teardown_of_all_fixtures(
     pytester: pytest.Pytester, sharing: FaultyService, outcome: str
 ) -> None:

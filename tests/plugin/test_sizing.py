@@ -43,8 +43,17 @@ def known(
     return service
 
 
-@pytest.mark.parametrize("defaults", [False, True])
-@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+@pytest.mark.parametrize(
+    ("distributed", "defaults"),
+    [
+        ([], True),
+        (["-n2"], False),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (([], False), (["-n2"], True))
+        ),
+    ],
+)
 def test_a_run_requests_durations_from_its_history(
     pytester: pytest.Pytester,
     known: FaultyService,

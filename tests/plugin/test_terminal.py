@@ -92,12 +92,11 @@ def words_of(lines: Iterable[str]) -> list[str]:
     "args",
     [
         [],
-        ["-v"],
         ["-s"],
-        ["-q"],
-        ["--capture=sys"],
-        pytest.param(["-vs"], marks=pytest.mark.nightly),
-        pytest.param(["--capture=tee-sys"], marks=pytest.mark.nightly),
+        *(
+            pytest.param([option], marks=pytest.mark.nightly)
+            for option in ("-v", "-q", "-vs", "--capture=sys", "--capture=tee-sys")
+        ),
     ],
 )
 def test_the_screen_shows_a_live_line_during_a_boot_and_afterwards_the_same_as_a_log(
@@ -337,7 +336,13 @@ def test_the_usual_time_is_the_median_of_the_newest_fifty(
     assert remembered[:-1] == times[2:]
 
 
-@pytest.mark.parametrize("damaged", ["{", '{"android agent-device": ["48", -1, 1e9]}'])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param("{", marks=pytest.mark.nightly),
+        '{"android agent-device": ["48", -1, 1e9]}',
+    ],
+)
 def test_damaged_remembered_times_are_ignored(
     pytester: pytest.Pytester, service: FaultyService, damaged: str
 ) -> None:
@@ -358,7 +363,9 @@ def test_damaged_remembered_times_are_ignored(
     )
 
 
-@pytest.mark.parametrize("args", [["-n1"], ["-n1", "-v"]])
+@pytest.mark.parametrize(
+    "args", [pytest.param(["-n1"], marks=pytest.mark.nightly), ["-n1", "-v"]]
+)
 def test_a_workers_events_are_shown_with_its_name_and_without_a_live_line(
     pytester: pytest.Pytester, service: FaultyService, args: list[str]
 ) -> None:
@@ -388,7 +395,7 @@ def test_with_q_no_events_of_workers_are_shown(pytester: pytest.Pytester) -> Non
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_an_infrastructure_error_during_a_test_is_not_a_failure_and_is_listed_with_its_page(
     pytester: pytest.Pytester, distributed: list[str]
 ) -> None:
@@ -474,7 +481,7 @@ def test_pytest_formats_no_traceback_for_an_error_reported_by_its_message(
     )
 
 
-@pytest.mark.parametrize("args", [[], ["-q"]])
+@pytest.mark.parametrize("args", [[], pytest.param(["-q"], marks=pytest.mark.nightly)])
 def test_a_retried_boot_is_counted_and_named(
     pytester: pytest.Pytester, service: FaultyService, args: list[str]
 ) -> None:

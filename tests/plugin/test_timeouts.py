@@ -51,7 +51,9 @@ def test_the_wait_for_a_device_does_not_count_towards_the_timeout(
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("func_only", ["false", "true"])
+@pytest.mark.parametrize(
+    "func_only", [pytest.param("false", marks=pytest.mark.nightly), "true"]
+)
 def test_the_rest_of_a_test_has_the_timeout(
     pytester: pytest.Pytester, func_only: str
 ) -> None:
@@ -85,7 +87,12 @@ def device_appium_options(): return {"appium:appPackage": "com.example.notes"}
 
 
 @pytest.mark.parametrize(
-    "fixture", ["device_driver", "module_device_driver", "request"]
+    "fixture",
+    [
+        "device_driver",
+        pytest.param("module_device_driver", marks=pytest.mark.nightly),
+        "request",
+    ],
 )
 def test_a_timeout_while_a_driver_starts_is_a_short_infrastructure_error(
     pytester: pytest.Pytester, service: FaultyService, fixture: str

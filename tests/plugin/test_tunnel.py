@@ -116,8 +116,13 @@ def test_workers_share_the_providers_tunnel_if_they_share_the_provider(
     ("program", "problem"),
     [
         ("print('no')", "*ended with status 0. It printed: no. No device was created*"),
-        ("raise SystemExit(3)", "*ended with status 3. It printed: nothing.*"),
-        ("input()", "*ended with status 1.*EOF*"),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                ("raise SystemExit(3)", "*ended with status 3. It printed: nothing.*"),
+                ("input()", "*ended with status 1.*EOF*"),
+            )
+        ),
     ],
 )
 def test_a_tunnel_that_ends_at_once_costs_no_device(
@@ -138,9 +143,10 @@ def test_a_tunnel_that_ends_at_once_costs_no_device(
     [
         ("ready", "*printed no URL within * s. It printed: ready.*"),
         ("OTHER/", "*leads nowhere: http://127.0.0.1:*: status 4*"),
-        (
+        pytest.param(
             "http://127.0.0.1:9",
             "*leads nowhere: http://127.0.0.1:9: *Connection refused*",
+            marks=pytest.mark.nightly,
         ),
     ],
 )
@@ -347,9 +353,14 @@ def remote_service(
     ("fixture", "service_fixture"),
     [
         ("device_session", "device_identity_provider"),
-        ("device_session", "device_update_service"),
-        ("class_device_driver", "device_identity_provider"),
         ("class_device_driver", "device_update_service"),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                ("device_session", "device_update_service"),
+                ("class_device_driver", "device_identity_provider"),
+            )
+        ),
     ],
 )
 def test_settings_without_a_public_url_cost_no_device(

@@ -123,7 +123,11 @@ def test_an_invalid_name_is_one_line_with_its_source(
     ("key", "hint"),
     [
         ("device_vendor_client_schema", "did you mean device_vendor_client_scheme?"),
-        ("device_vendor_zzzzzzzzz", "use device_vendor_key, device_vendor_env"),
+        pytest.param(
+            "device_vendor_zzzzzzzzz",
+            "use device_vendor_key, device_vendor_env",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_an_unknown_field_in_the_ini_file_is_reported_before_a_device_is_requested(

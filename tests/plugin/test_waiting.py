@@ -14,7 +14,7 @@ def test_one(device_session):
 FULL = '{"message": "all devices are in use"}'
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", [pytest.param(429, marks=pytest.mark.nightly), 503])
 def test_a_wait_for_capacity_is_reported(
     pytester: pytest.Pytester, service: FaultyService, status: int
 ) -> None:
