@@ -735,6 +735,25 @@ def test_unknown_fields_are_kept(
     pytester.runpytest().assert_outcomes(passed=1)
 
 
+def test_a_device_with_a_type_and_platform_that_the_document_lacks_can_be_used(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    words = {"type": "hologram", "platform": "hologram"}
+    for operation in ("create", "get"):
+        service.add_fault(operation, "change", fields=words, times=None)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_it(device_agent_device, device_environment):
+            assert device_environment["AGENT_DEVICE_PLATFORM"] == "android"
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+
 @pytest.mark.nightly
 def test_a_session_that_expires_during_its_test_stops_without_an_error(
     pytester: pytest.Pytester, service: FaultyService

@@ -189,12 +189,19 @@ def test_a_session_with_too_little_time_for_a_test_is_not_taken_over(
     ) is is_taken_over
 
 
-def test_a_start_at_the_end_of_the_calendar_does_not_prevent_a_takeover(
-    runs: WarmRuns, requirement: Requirement
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"startedAt": "9999-12-31T23:59:00.000Z"},
+        {"platform": "hologram", "type": None, "appId": None},
+    ],
+    ids=["the end of the calendar", "as a service may describe it"],
+)
+def test_a_session_is_taken_over_whatever_its_service_says_about_it(
+    runs: WarmRuns, requirement: Requirement, fields: dict[str, str | None]
 ) -> None:
     session_id = runs.left(requirement)
-    late = {"startedAt": "9999-12-31T23:59:00.000Z"}
-    runs.service.add_fault("get", "change", fields=late, times=None)
+    runs.service.add_fault("get", "change", fields=fields, times=None)
 
     assert runs.start().use(requirement) == session_id
 

@@ -40,6 +40,7 @@ from pytest_device.sessions.lifecycle import (
     CapacityBackoff,
     CreateBackoff,
     WaitPolicy,
+    as_requested,
     check_attachable,
     check_kind,
     end_error,
@@ -66,8 +67,6 @@ PAUSE_STEP_SECONDS: Final = 5.0
 """Maximum seconds until a paused attempt asks again: that of another worker may have succeeded meanwhile."""
 CONTROLLER_DELAY_SECONDS: Final = 1.0
 """Maximum seconds between two checks of an unreachable controller; they cost the service nothing."""
-
-_REQUESTED: Final = ("type", "platform", "max_duration_minutes")
 
 ProblemOf = Callable[[Session], str | None]
 """Returns the problem with the controller of an in-progress session, or None."""
@@ -661,7 +660,7 @@ class _Attempt:
 
     def take_over(self, warm: WarmSession) -> State:
         """Use a session that an earlier run kept warm."""
-        self.session = warm.session
+        self.session = self._as_requested(warm.session)
         self.session_id = str(warm.session.id)
         self.is_seen = True
         self.ready_at = warm.ready_at
@@ -833,31 +832,26 @@ class _Attempt:
             raise UnexpectedReplyError(
                 f"get: requested session {self.existing.id}, the service returned {session.id}"
             )
+        # The ID in one spelling.
+        session = self._as_requested(
+            session.model_copy(update={"id": self.existing.id})
+        )
         check_kind("get", self._request, session)
 
         self.is_seen = True
-        # In one spelling.
-        self.session = self._as_requested(
-            session.model_copy(update={"id": self.existing.id})
-        )
+        self.session = session
         if self._may_be_incomplete:
             self.session = self.session.completed()
 
     def _as_requested(self, session: Session) -> Session:
-        """Fill in fields missing from the service's response with the requested values, and note their names."""
+        """Complete the service's response by the requested values, and note which fields it lacks."""
         has_config = session.remote_config is not None
         self._invalid.update(
             name
             for name in session.invalid_fields
             if has_config or "remoteConfig" not in name
         )
-        requested = {
-            name: getattr(self._request, name)
-            for name in _REQUESTED
-            if getattr(session, name) is None
-        }
-
-        return session.model_copy(update=requested)
+        return as_requested(self._request, session)
 
     def _is_tolerated(self, error: ServiceError) -> bool:
         """Return whether the response may come from a replica that lags behind or an intermediary such as a proxy."""

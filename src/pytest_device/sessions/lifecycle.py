@@ -53,6 +53,12 @@ NO_CAPABILITIES: Final = (
     "device_appium_options"
 )
 
+_REQUESTED: Final = {
+    "platform": Platform,
+    "type": SessionType,
+    "max_duration_minutes": int,
+}
+"""Fields that a session has as requested, with their types."""
 _MIN_SECONDS: Final = 1.0
 """Minimum delay, unless polls are more frequent: ``Retry-After: 0`` is not an invitation to hammer the service."""
 _MAX_DOUBLINGS: Final = 3
@@ -262,22 +268,28 @@ def lost_answer(name: str | None, minutes: int) -> str:
     )
 
 
-def check_kind(operation: str, request: SessionRequest, session: Session) -> None:
-    """Raise UnexpectedReplyError if a reply is about a session of another type or platform than requested.
+def as_requested(request: SessionRequest, session: Session) -> Session:
+    """Return a session with the requested values where the service has none, or a word that the document lacks."""
+    requested = {
+        name: getattr(request, name)
+        for name, kind in _REQUESTED.items()
+        if not isinstance(getattr(session, name), kind)
+    }
+    return session.model_copy(update=requested)
 
-    The service may leave out either of them, or have words for them that the document lacks.
-    """
-    platform, kind = session.platform, session.type
-    if not isinstance(platform, Platform):
-        platform = request.platform
-    if not isinstance(kind, SessionType):
-        kind = request.type
 
+def other_kind(request: SessionRequest, session: Session) -> str:
+    """Return a session's platform and type if they are others than requested, else an empty text."""
     requested = f"{request.platform} {request.type}"
-    returned = f"{platform} {kind}"
-    if returned != requested:
+    actual = f"{session.platform} {session.type}"
+    return "" if actual == requested else actual
+
+
+def check_kind(operation: str, request: SessionRequest, session: Session) -> None:
+    """Raise UnexpectedReplyError if a reply is about a session of another type or platform than requested."""
+    if other := other_kind(request, session):
         raise UnexpectedReplyError(
-            f"{operation}: requested {requested}, the service returned {returned}"
+            f"{operation}: requested {request.platform} {request.type}, the service returned {other}"
         )
 
 
@@ -288,11 +300,10 @@ def check_attachable(request: SessionRequest, session: Session, attach: str) -> 
             f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})"
         )
 
-    requested = f"{request.platform} {request.type}"
-    actual = f"{session.platform} {session.type}"
-    if actual != requested:
+    if other := other_kind(request, session):
         raise ConfigError(
-            f"cannot attach to session {attach}: it is {actual}, but the test needs {requested} ({session.page})"
+            f"cannot attach to session {attach}: it is {other}, but the test needs {request.platform} {request.type} "
+            f"({session.page})"
         )
 
 

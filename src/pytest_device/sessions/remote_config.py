@@ -148,8 +148,9 @@ _CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
 
 
 def config_class(kind: object, details: object) -> type[RemoteConfig]:
-    """Return the class for connection details, chosen by their fields if the session's type is unknown."""
-    if kind is not None or not isinstance(details, dict):
+    """Return the class for connection details, chosen by their fields for a type that the document lacks, or none."""
+    is_listed = kind in list(SessionType)
+    if is_listed or not isinstance(details, dict):
         return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
 
     return next(

@@ -35,6 +35,7 @@ from pytest_device.sessions.events import (
     stop_event,
 )
 from pytest_device.sessions.ledger import Entry, Ledger, time_of, time_of_day
+from pytest_device.sessions.lifecycle import as_requested, other_kind
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.reporter import Relay
@@ -181,11 +182,8 @@ class WarmStore:
         if session is None:
             return None
 
-        is_same = (session.app_id, session.platform, session.type) == (
-            request.app_id,
-            request.platform,
-            request.type,
-        )
+        is_of_app = session.app_id in {None, request.app_id}
+        is_same = is_of_app and not other_kind(request, as_requested(request, session))
         is_there = (
             session.status == Status.IN_PROGRESS and session.remote_config is not None
         )
