@@ -97,6 +97,38 @@ def test_a_controller_lost_during_a_test_is_not_a_test_failure(
     )
 
 
+def test_404_for_a_device_is_its_end_only_if_its_controller_does_not_respond(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import os
+        import httpx, pytest
+
+        def add_fault(**fault):
+            token = {"Authorization": f"Bearer {os.environ['DEVICE_TOKEN']}"}
+            url = f"{os.environ['DEVICE_URL']}/testing/faults"
+            httpx.post(url, json=fault, headers=token).raise_for_status()
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.parametrize("controller", ["alive", "dead"])
+        def test_fails(device_session, controller):
+            code = '{"errors": [{"code": "NOT_FOUND"}]}'
+            add_fault(operation="get", effect="reply", status=404, body=code)
+            if controller == "dead":
+                add_fault(operation="controller", effect="dead", times=None)
+            assert 1 == 2
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the session is gone: the service no longer knows it"]
+    )
+
+
 def test_a_controllers_refusal_fails_the_test_or_is_the_fixtures_error(
     pytester: pytest.Pytester,
 ) -> None:

@@ -58,7 +58,12 @@ from pytest_device.sessions.reporter import Deferred, Relay
 from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.sessions.retry_policy import GONE_SECONDS
 from pytest_device.sessions.states import ENDS, TRANSITIONS, State, moved
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Status
+from pytest_device.spec import (
+    CLEANUP_MINUTES,
+    DURATION_MAX_MINUTES,
+    SessionType,
+    Status,
+)
 
 HEARTBEAT_SECONDS: Final = 30.0
 """Seconds after which an unchanged state is reported again: a CI log without output for longer looks like a hang."""
@@ -556,10 +561,23 @@ class DeviceSession:
             # Its connection details may have changed.
             if end is None:
                 self._attempt.record(session)
-        except ServiceError as error:
-            return end_error(self.ref(), error)
+        except NotFoundError as error:
+            # A replica that lags behind or a router says so, too: its controller knows better.
+            return None if self._has_live_controller() else end_error(self.ref(), error)
+        except ServiceError:
+            return None
 
         return end
+
+    def _has_live_controller(self) -> bool:
+        """Return whether the controller responds, also where a plugin of the suite keeps that from being checked."""
+        if self.requirement.request.type == SessionType.WEB_PREVIEW_ONLY:
+            return False
+
+        try:
+            return self._config.problem_of(self.session) is None
+        except ServiceError:
+            return True
 
     # Reporting.
 

@@ -197,12 +197,11 @@ def _gone(kind: type[SessionError], session: Session, problem: str) -> SessionEr
     )
 
 
-def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
-    """Return the error for a session that is no longer in progress, None if it still is, or if nobody knows."""
-    if isinstance(answer, ServiceError):
+def end_error(of: SessionRef, answer: Session | NotFoundError) -> SessionError | None:
+    """Return the error for a session that is no longer in progress, None if it still is."""
+    if isinstance(answer, NotFoundError):
         # A page comes from an ingress, which answers with 404 during a deployment.
-        is_gone = isinstance(answer, NotFoundError) and not answer.is_page
-        return _lost(SessionStoppedError, of, Gone.status) if is_gone else None
+        return None if answer.is_page else _lost(SessionStoppedError, of, Gone.status)
 
     ran = _ran(answer)
     why = f": {answer.reason}" if answer.reason else ""
