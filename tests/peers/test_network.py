@@ -66,17 +66,19 @@ def test_a_device_is_provided_or_the_intercepting_plugin_is_named_immediately(
         """
     )
 
-    result = pytester.runpytest_subprocess("-Wignore")
+    result = pytester.runpytest_subprocess(
+        "-Wignore", "--device-retry-infrastructure=1"
+    )
 
     result.assert_outcomes(passed=3, errors=3)
     result.stdout.fnmatch_lines(
         [
-            'infrastructure: respx intercepts calls to 127.0.0.1: let it pass with *(host="127.0.0.1")*',
+            'config: respx intercepts calls to 127.0.0.1: let it pass with *(host="127.0.0.1")*',
             f"config: {BLOCKS_ALL}",
-            "infrastructure: 2 tests affected, first *::test_respx",
+            "config: 2 tests affected, first *::test_respx",
         ]
     )
-    # None for the test without sockets.
+    # None for the test without sockets, and no second one for those that another device would not help.
     assert service.statuses() == ["stopped"] * 5
 
 

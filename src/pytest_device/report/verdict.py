@@ -13,6 +13,7 @@ from pytest_device.errors import (
     StatusError,
     UnauthorizedError,
 )
+from pytest_device.sessions.network import InterceptedError
 from pytest_device.verdict import Verdict
 
 _UNPROCESSABLE: Final = 422
@@ -22,8 +23,10 @@ _CONFIG: Final = (
     UnauthorizedError,
     ForbiddenError,
     NotFoundError,
+    InterceptedError,
 )
-"""A refusal by the service never counts as infrastructure: 400 also means no access, or an invalid request."""
+"""A refusal by the service never counts as infrastructure: 400 also means no access, or an invalid request. Nor does a
+plugin of the suite that blocks the calls: another device would not help."""
 
 
 def verdict_of(error: DeviceError) -> Verdict:
