@@ -211,6 +211,7 @@ def test_the_github_job_runs_the_tests_of_its_shard_without_a_device_for_a_fork(
     assert service.sessions() == []
 
 
+@pytest.mark.nightly
 def test_a_cancelled_github_job_stops_its_sessions(
     job: Job, service: FaultyService
 ) -> None:
@@ -231,6 +232,9 @@ def test_a_cancelled_github_job_stops_its_sessions(
     assert heading.startswith("### Device tests (shard 1&#47;2): ")
     assert sentence == "The run was interrupted."
     assert list((job.directory / "artifacts" / "report").glob("*.zip"))
+
+
+def test_the_github_job_keeps_the_artifacts_of_failed_tests_too() -> None:
     assert steps_after_failure("github.md") == {"pytest-device", "upload-artifact"}
 
 

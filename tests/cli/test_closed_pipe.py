@@ -81,7 +81,7 @@ def test_a_command_ends_quietly_when_nobody_reads_its_errors(tmp_path: Path) -> 
     ("redirection", "arguments", "status"),
     [
         (">&-", "--version", 0),
-        (">&-", "sessions --json", 0),
+        pytest.param(">&-", "sessions --json", 0, marks=pytest.mark.nightly),
         ("2>&-", "trace list missing", 2),
         ("<&- >&- 2>&-", "sessions", 0),
     ],

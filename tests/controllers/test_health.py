@@ -334,6 +334,7 @@ def test_a_proxy_that_cannot_be_used_is_a_problem(
     )
 
 
+@pytest.mark.nightly
 def test_a_real_appium_is_alive_until_it_is_killed(
     appium: Session, kill_appium: Callable[[], None]
 ) -> None:

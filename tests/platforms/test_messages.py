@@ -18,7 +18,11 @@ ARM64 = pytest.mark.arm64
             "windows", r"Windows \(AMD64\): supported in part; ", marks=WINDOWS
         ),
         pytest.param("arm64", r"Linux \(aarch64\): supported", marks=ARM64),
-        pytest.param("macos_like", r"macOS \(\w+\): supported in part; "),
+        pytest.param(
+            "macos_like",
+            r"macOS \(\w+\): supported in part; ",
+            marks=pytest.mark.nightly,
+        ),
     ],
     indirect=["python"],
 )

@@ -748,15 +748,17 @@ ON_FIRE = (
 @pytest.mark.parametrize(
     ("reason", "cause", "distributed"),
     [
-        pytest.param(INVALID, "config: Appium rejected", [], marks=pytest.mark.nightly),
+        (INVALID, "config: Appium rejected", []),
         pytest.param(
             f"Cannot download the app from {ARCHIVE}: status code 404",
             "app: Appium could not install",
             [],
             marks=pytest.mark.nightly,
         ),
-        pytest.param(*ON_FIRE, [], marks=pytest.mark.nightly),
-        (*ON_FIRE, ["-n2"]),
+        *(
+            pytest.param(*ON_FIRE, distributed, marks=pytest.mark.nightly)
+            for distributed in ([], ["-n2"])
+        ),
     ],
 )
 def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(

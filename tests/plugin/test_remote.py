@@ -169,9 +169,15 @@ def distributed(
 
 @pytest.mark.parametrize(
     ("distributed", "dist"),
-    [(("child", "server"), []), (("child", "child"), ["--dist=load"])],
+    [
+        pytest.param(("child", "server"), [], id="by default"),
+        pytest.param(
+            *(("child", "child"), ["--dist=load"]),
+            id="as chosen",
+            marks=pytest.mark.nightly,
+        ),
+    ],
     indirect=["distributed"],
-    ids=["by default", "as chosen"],
 )
 def test_workers_on_other_machines_have_their_own_devices(
     machines: list[Machine],

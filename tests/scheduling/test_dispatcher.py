@@ -258,7 +258,7 @@ def assign_all(dispatcher: Dispatcher[int], worker: int) -> list[int]:
     raise AssertionError
 
 
-@pytest.mark.parametrize("number", [2_000])
+@pytest.mark.parametrize("number", [1_000])
 def test_many_tests_with_unshared_devices_are_all_assigned(number: int) -> None:
     groups = [
         DeviceGroup((n,), (0,), is_shareable=False, is_unshared=True)

@@ -128,6 +128,7 @@ def test_without_namespaces_the_reason_is_reported_and_the_program_runs_unless_o
     assert reason == b"No space left on device"
 
 
+@pytest.mark.nightly
 @needs_pinned_browser  # without a browser, the run ends earlier
 def test_a_run_ends_before_its_first_session_without_a_required_namespace(
     tmp_path: Path,

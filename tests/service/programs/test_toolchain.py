@@ -96,6 +96,7 @@ def test_an_installed_package_needs_no_network(
     )
 
 
+@pytest.mark.nightly
 def test_an_npm_without_a_registry_fails_with_its_reason(
     tools: Toolchain, installer: Installer, tmp_path: Path
 ) -> None:
