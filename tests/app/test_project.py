@@ -342,6 +342,7 @@ def test_references_that_would_take_forever_are_refused(
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("src/a.ts", "process.env.A; " + "/[" * 120_000),
         ("src/a.ts", "{" * 3_000 + "} = process.env; " * 10_000),
         ("a.scss", "\n" * 500_000 + " " * 500_000),
         (
@@ -350,7 +351,7 @@ def test_references_that_would_take_forever_are_refused(
         ),
         ("app/" + "/".join("(a,b,c,d,e,f)/x" for _ in range(7)) + "/index.tsx", ""),
     ],
-    ids=["patterns", "blanks", "duplicates", "groups"],
+    ids=["expressions", "patterns", "blanks", "duplicates", "groups"],
 )
 @pytest.mark.timeout(60)
 def test_hostile_files_are_checked_in_bounded_time(
