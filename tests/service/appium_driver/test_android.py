@@ -291,12 +291,14 @@ def test_keys_are_typed_into_the_focused_element(driver: Remote) -> None:
 def test_the_screen_rotates(driver: Remote) -> None:
     upright = driver.get_window_size()
     driver.orientation = "LANDSCAPE"
-    turned = (driver.orientation, driver.get_window_size())
+    orientation, turned = driver.orientation, driver.get_window_size()
+    driver.switch_to.context(f"WEBVIEW_{APP_ID}")
+    in_web_view = driver.get_window_size()
+    driver.switch_to.context("NATIVE_APP")
     driver.orientation = "PORTRAIT"
-    assert turned == (
-        "LANDSCAPE",
-        {"width": upright["height"], "height": upright["width"]},
-    )
+    assert orientation == "LANDSCAPE"
+    assert turned == {"width": upright["height"], "height": upright["width"]}
+    assert in_web_view == turned
 
 
 def test_the_clipboard_is_written_and_read(driver: Remote) -> None:

@@ -36,8 +36,8 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         ),
         Change(
             "elements.js",
-            "{ x: 0, y: 0, width, height });",
-            "{ x: 0, y: 0, width: 0, height });",
+            "const rect = { x: 0, y: 0, width,",
+            "const rect = { x: 0, y: 0, width: 0,",
         ),
     ),
     "finds by any attribute": (

@@ -37,6 +37,8 @@ const OWN = routes([
   ['GET', '/(context|contexts|orientation|rotation|location|timeouts)'],
   ['POST', '/(context|contexts|orientation|rotation|location|timeouts)'],
   ['GET', ''],
+  // chromedriver would answer with the browser's window, which does not rotate with the screen.
+  ['GET', '/window/rect'],
   ['GET', '/se/log/types'],
   ['POST', '/se/log'],
   ['POST', '/execute/sync'],
@@ -46,7 +48,7 @@ const OWN = routes([
 const OWN_IN_APP = [
   ...OWN,
   ...routes([
-    ['GET', '/(source|window/rect|screenshot|alert/text)'],
+    ['GET', '/(source|screenshot|alert/text)'],
     ['GET', '/element/[^/]+/(text|name|rect|enabled|selected|displayed|location_in_view|screenshot|attribute/.*)'],
     ['GET', '/element/active'],
     ['POST', '/(url|back|actions|execute/async|goog/cdp/execute)'],

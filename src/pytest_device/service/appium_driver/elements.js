@@ -142,7 +142,8 @@ export const commands = {
 
   async getWindowRect() {
     const { width, height } = await this.askPage('screen');
-    return toClient(this, { x: 0, y: 0, width, height });
+    const rect = { x: 0, y: 0, width, height };
+    return this.inApp ? toClient(this, rect) : rect;
   },
 
   async getUrl() {
