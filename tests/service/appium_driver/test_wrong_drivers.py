@@ -256,6 +256,7 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         ),
         Change("keys.js", "if (text.endsWith(ENTER_MARK))", "if (false)"),
         Change("mobile.js", "![...keys, 'done'].some(", "[...keys, 'done'].some("),
+        Change("page-tree.js", "PADS.has(field.inputMode || field.type)", "false"),
         Change("elements.js", "if (isReplaced) await driver.clear(element);", ";"),
         Change(
             "elements.js",

@@ -391,6 +391,15 @@ def ios_rows() -> tuple[Row, ...]:
             answer=Error(InvalidElementStateException, "Did not know how to dismiss"),
         ),
         Row(
+            name="hiding-a-keyboard-of-digits",
+            platforms=(IOS,),
+            rule="The keyboard of an iPhone for digits has no key that hides it.",
+            source=WDA_KEYBOARD,
+            page='<input data-testid="view" inputmode="numeric">',
+            example=Click(VIEW, Script("mobile: hideKeyboard", {"keys": ["return"]})),
+            answer=Error(InvalidElementStateException, "Did not know how to dismiss"),
+        ),
+        Row(
             name="hiding-a-keyboard-by-its-key",
             platforms=(IOS,),
             rule="The driver looks for the key done by itself.",

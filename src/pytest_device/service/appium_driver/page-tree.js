@@ -565,6 +565,8 @@ function keyboardShown(target) {
 
 /** The labels that the return key of iOS's keyboard has for the hints of a field. */
 const RETURN_KEYS = new Set(['done', 'go', 'next', 'search', 'send']);
+/** The keyboards of an iPhone for digits alone, which have no return key. */
+const PADS = new Set(['numeric', 'decimal', 'tel']);
 
 /** Return what the return key of iOS's keyboard is labelled, and whether it ends the input; null without a keyboard. */
 function returnKey() {
@@ -572,7 +574,8 @@ function returnKey() {
   if (!field) return null;
 
   const label = RETURN_KEYS.has(field.enterKeyHint) ? field.enterKeyHint : 'return';
-  return { label, isLast: field.localName === 'input' };
+  const hasPad = PADS.has(field.inputMode || field.type);
+  return { label, isLast: field.localName === 'input' && !hasPad };
 }
 
 function descendants(node) {
