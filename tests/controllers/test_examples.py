@@ -39,42 +39,37 @@ def test_example(example, {fixture}, tmp_path):
 pytestmark = pytest.mark.usefixtures("installed_programs")
 
 
-@pytest.mark.parametrize(
-    ("session_type", "fixture", "kinds", "begin"),
-    [
-        pytest.param(
+def suite(session_type: str, fixture: str, kinds: str, begin: str) -> str:
+    return SUITE.format(
+        session_type=session_type,
+        fixture=fixture,
+        kinds=kinds,
+        begin=begin,
+        build=NOTES,
+    )
+
+
+def test_the_examples_of_each_controller_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_agent_device=suite(
             "agent-device",
             "device_agent_device",
             "[pytest_device.AgentDevice]",
             "device_agent_device.open('org.example.notes')",
-            id="agent-device",
         ),
-        pytest.param(
+        test_argent=suite(
             "argent",
             "device_argent",
             "[pytest_device.Argent, pytest_device.Tool]",
             "device_argent.call('await-screen-idle')",
-            id="argent",
         ),
-    ],
-)
-def test_the_examples_of_a_controller_run(
-    pytester: pytest.Pytester, session_type: str, fixture: str, kinds: str, begin: str
-) -> None:
-    pytester.makepyfile(
-        SUITE.format(
-            session_type=session_type,
-            fixture=fixture,
-            kinds=kinds,
-            begin=begin,
-            build=NOTES,
-        )
     )
 
     result = pytester.runpytest(
-        "--device-local", f"--device-builds-dir={BUILDS}", "--device-trace=off"
+        "-v", "--device-local", f"--device-builds-dir={BUILDS}", "--device-trace=off"
     )
 
-    outcomes = result.parseoutcomes()
-    assert set(outcomes) == {"passed"}, result.stdout.str()
-    assert outcomes["passed"] > 5
+    assert set(result.parseoutcomes()) == {"passed"}, result.stdout.str()
+    passed = [line for line in result.outlines if " PASSED" in line]
+    for module in ("test_agent_device.py", "test_argent.py"):
+        assert sum(line.startswith(f"{module}::") for line in passed) > 5

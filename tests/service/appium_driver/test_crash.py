@@ -97,14 +97,12 @@ def test_a_crash_in_the_background_is_reported_when_the_app_returns(
     assert seen(phone, "title").text == "Notes"
 
 
+# `plugin/test_appium` has the verdict on a crash that is reported in these words.
+@pytest.mark.nightly
 @pytest.mark.usefixtures("installed_programs")
 @pytest.mark.parametrize(
     ("platform", "capability"),
-    [
-        ("android", "appium:appPackage"),
-        # The drivers of both platforms report a crash in the same words: see above.
-        pytest.param("ios", "appium:bundleId", marks=pytest.mark.nightly),
-    ],
+    [("android", "appium:appPackage"), ("ios", "appium:bundleId")],
 )
 def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(
     pytester: pytest.Pytester, platform: str, capability: str

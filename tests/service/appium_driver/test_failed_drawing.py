@@ -42,7 +42,14 @@ def own(
         yield own
 
 
-@pytest.fixture(scope="module", params=["openOverlay", "setDocumentContent"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        # The other one fails a line later, and leaves a page to be closed.
+        pytest.param("openOverlay", marks=pytest.mark.nightly),
+        "setDocumentContent",
+    ],
+)
 def opened(
     request: pytest.FixtureRequest, own: tuple[LocalService, Path]
 ) -> Generator[Remote]:
