@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pytest_device.platforms.places import path_from
+from pytest_device.plugin.output.artifacts import file_name
 from pytest_device.testing import FaultyService
 from tests.plugin.runs import ON_A_WORKER
 
@@ -349,6 +350,43 @@ def test_a_failure_replaces_the_files_of_one_in_an_earlier_run_and_no_others(
     assert (failure.parent / "session.json").read_text() != "old"
     assert Path("left/other.txt").read_text() == "old"
     assert "/video.webm]]" not in Path("report.xml").read_text()
+
+    # A failure of another kind, of which nothing but the trace is saved.
+    service.add_fault("boot", "fail")
+    pytester.runpytest(*options).assert_outcomes(errors=1)
+
+    assert sorted(path.name for path in failure.parent.iterdir()) == [
+        "notes.txt",
+        "trace.zip",
+    ]
+
+
+def test_files_that_an_earlier_run_left_are_not_those_of_a_test_that_passes(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_device_artifacts_saved(item, directory):
+            (directory / "uploaded").touch()
+        """
+    )
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_passes(device_session): pass
+        """
+    )
+    directory = Path("device-artifacts") / file_name("test_it.py::test_passes")
+    directory.mkdir(parents=True)
+    (directory / "failure.md").touch()
+    os.utime(directory / "failure.md", (0, 0))
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    assert service.statuses() == ["stopped"]
+    assert [path.name for path in directory.iterdir()] == ["failure.md"]
 
 
 @pytest.mark.parametrize(

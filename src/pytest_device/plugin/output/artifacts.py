@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ from pytest_device.settings import Settings
 
 _NAME_BYTES: Final = 100
 """Maximum length of a name in UTF-8: file systems allow 255 bytes, and the parts added to it need some of them."""
+_CLOCK_SLACK: Final = 2.0
+"""Seconds by which the time of a file may be before that of the clock: some file systems count every other second."""
 
 
 def attempt_of(item: pytest.Item) -> int:
@@ -93,6 +96,19 @@ def files_in(directory: Path, pattern: str = "*") -> list[Path]:
         return sorted(path for path in directory.rglob(pattern) if path.is_file())
     except OSError:
         return []
+
+
+def written_since(directory: Path, start: float) -> Iterator[Path]:
+    """Yield the files of a directory and those below it, without those that an earlier run left there."""
+    for path in files_in(directory):
+        try:
+            written = path.stat().st_mtime
+        # Another run with the same directory has removed it since.
+        except FileNotFoundError:
+            continue
+
+        if written >= start - _CLOCK_SLACK:
+            yield path
 
 
 def not_saved(root: Path, error: OSError) -> str:

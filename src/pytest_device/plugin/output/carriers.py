@@ -4,14 +4,18 @@ Each reporter has a module of its own, which is imported only if its plugin is a
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from pytest_device.plugin.output.allure import LISTENER
-from pytest_device.plugin.output.artifacts import attempt_of, directory_of, files_in
+from pytest_device.plugin.output.artifacts import (
+    attempt_of,
+    directory_of,
+    written_since,
+)
 from pytest_device.plugin.state import DEVICE_SINCE, FAILED, requirements_of
 from pytest_device.trace.playwright import ARCHIVE
 
@@ -26,6 +30,8 @@ _PLATFORM: Final = "device_platform"
 _MINUTES: Final = "device_minutes"
 _ATTEMPT: Final = "device_attempt"
 _HTML: Final = "html"
+_BEGAN: Final = pytest.StashKey[float]()
+"""When an attempt at a test began, in seconds since the epoch."""
 
 _ATTACHED: Final = (
     "failure.md",
@@ -51,13 +57,10 @@ def note_devices(item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
     _set(item, _ATTEMPT, str(attempt_of(item)))
 
 
-def attached(directory: Path) -> list[Path]:
-    """Return the files of a test's directory that reporters show, those of several devices next to each other."""
-    files: list[Path] = []
-    for name in _ATTACHED:
-        files += files_in(directory, name)
-
-    return files
+def attached(files: Iterable[Path]) -> list[Path]:
+    """Return the files of a test that reporters show, those of several devices next to each other."""
+    shown = [path for path in files if path.name in _ATTACHED]
+    return sorted(shown, key=lambda path: _ATTACHED.index(path.name))
 
 
 def shown_name(path: Path) -> str:
@@ -87,6 +90,9 @@ class DeviceCarriers:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Hand over the files of an attempt when it is over."""
+        if call.when == "setup":
+            # By pytest's clock, which a suite that freezes the time does not change.
+            item.stash[_BEGAN] = call.start
         if call.when == "teardown":
             _note_minutes(item)
 
@@ -95,9 +101,10 @@ class DeviceCarriers:
             return report
 
         directory = directory_of(item, self._settings)
+        written = list(written_since(directory, item.stash[_BEGAN]))
         files: dict[str, Path] = {}
         if report.failed or item.stash.get(FAILED, False):
-            files = {shown_name(path): path for path in attached(directory)}
+            files = {shown_name(path): path for path in attached(written)}
 
         plugins = self._config.pluginmanager
         if plugins.has_plugin(LISTENER):
@@ -114,7 +121,7 @@ class DeviceCarriers:
 
             add_files(report, self._config, files)
 
-        if directory.is_dir():
+        if written:
             self._call_hook(
                 item.ihook.pytest_device_artifacts_saved, item=item, directory=directory
             )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.output.artifacts import directory_of, files_in
+from pytest_device.plugin.output.artifacts import directory_of, written_since
 from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
 from pytest_device.plugin.output.recording import RECORDING, recorder_of
 from pytest_device.plugin.output.report_files import DIRECTORY, OFF
@@ -88,8 +88,6 @@ _ANNOTATIONS: Final = {
     "device_not_retried": "not retried",
 }
 """User properties of a test that its report shows, and what the report calls them."""
-_CLOCK_SLACK: Final = 2.0
-"""Seconds by which the time of a file may be before that of the clock: some file systems count every other second."""
 _NAMES: Final = {
     "trace.zip": "trace",
     "failure.md": "error-context",
@@ -499,16 +497,9 @@ def _attachments(directory: str | None, start: float) -> Iterator[Attachment]:
     if directory is None:
         return
 
-    for path in files_in(Path(directory)):
-        try:
-            written = path.stat().st_mtime
-        # Another run with the same directory has removed it since.
-        except FileNotFoundError:
-            continue
-
-        if written >= start - _CLOCK_SLACK:
-            kind = _media_type(path.name)
-            yield Attachment(_attachment_name(path, kind), kind, str(path))
+    for path in written_since(Path(directory), start):
+        kind = _media_type(path.name)
+        yield Attachment(_attachment_name(path, kind), kind, str(path))
 
 
 def _media_type(name: str) -> str:

@@ -20,6 +20,7 @@ from pytest_device.plugin.output.artifacts import (
     attempt_of,
     directory_of,
     file_name,
+    files_in,
     ignore_in_git,
     not_saved,
 )
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from pytest_device.verdict import Verdict
 
 FAILURE_FILE: Final = "failure.json"
+FAILURE_TEXT: Final = "failure.md"
 CONSOLE: Final = "console.txt"
 """The console lines of a local device."""
 _TEXTS: Final = frozenset({".xml", ".json", ".txt", ".html", ".log"})
@@ -373,10 +375,11 @@ class EvidenceTaker:
         if self._local_record and page:
             record = dict(self._local_record(page, evidence.miss))
 
-        if not (files or record):
-            return None
-
         try:
+            _remove_earlier(evidence.directory)
+            if not (files or record):
+                return None
+
             evidence.directory.mkdir(parents=True, exist_ok=True)
             ignore_in_git(self._settings, item.config)
 
@@ -451,7 +454,7 @@ class EvidenceTaker:
             (evidence.directory / FAILURE_FILE).write_text(
                 f"{text}\n", "utf-8", "replace"
             )
-            (evidence.directory / "failure.md").write_text(
+            (evidence.directory / FAILURE_TEXT).write_text(
                 to_markdown(masked), "utf-8", "replace"
             )
         except OSError as error:
@@ -632,21 +635,21 @@ class EvidenceTaker:
         )
 
 
-def _remove_earlier(directory: Path, files: Collection[str]) -> None:
+def _remove_earlier(directory: Path, files: Collection[str] = ()) -> None:
     """Remove what an earlier run saved of a failure of the same test, unless this one has written it anew.
 
     An old video or session page would pass for one of this failure. Files of the test itself are not listed.
     """
     try:
         earlier = json.loads((directory / FAILURE_FILE).read_text("utf-8"))
-        names = [str(name) for name in earlier["files"]]
-    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        listed = {str(name) for name in earlier["files"]}
+    # There is none, or it is another program's.
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return
 
-    for name in {*names} - {*files}:
-        path = directory / name
-        # The file may be another program's: nothing outside of the directory is removed.
-        if path.resolve().is_relative_to(directory.resolve()) and path.is_file():
+    removed = (listed | {FAILURE_FILE, FAILURE_TEXT}) - {*files}
+    for path in files_in(directory):
+        if path.relative_to(directory).as_posix() in removed:
             path.unlink(missing_ok=True)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from pytest_device.plugin.output.artifacts import files_in
 from pytest_device.plugin.output.carriers import attached
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def add_attachments(
     from _pytest.junitxml import xml_key
 
     xml = config.stash.get(xml_key, None)
-    files = attached(directory)
+    files = attached(files_in(directory))
     if xml is None or not files:
         return
 
