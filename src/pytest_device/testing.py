@@ -50,6 +50,10 @@ class FaultyService:
             "POST", "/faults", {"operation": operation, "effect": effect, **options}
         )
 
+    def remove_faults(self) -> None:
+        """Remove all faults, and end the delays that they cause: delayed requests and boots go on."""
+        self._ask("DELETE", "/faults")
+
     def reset(self) -> None:
         """Remove all faults and added tokens, forget previous requests, and exclude current sessions from the lists."""
         self._ask("POST", "/reset")

@@ -279,6 +279,19 @@ def test_a_device_boots_late(service: InProcessService) -> None:
     assert data(service.get(session_id))["status"] == "in-progress"
 
 
+def test_a_boot_that_a_fault_delays_goes_on_without_it(
+    service: InProcessService,
+) -> None:
+    service.fault("boot", "delay", seconds=3600, times=None)
+    session_id = service.created()
+    service.clock.now += BOOT_SECONDS
+    assert data(service.get(session_id))["status"] == "new"
+
+    service.send("DELETE", "/testing/faults")
+
+    assert data(service.get(session_id))["status"] == "in-progress"
+
+
 def test_a_device_does_not_boot(service: InProcessService) -> None:
     service.fault("boot", "fail", seconds=3, reason="no device booted")
     session_id = service.created()

@@ -41,6 +41,9 @@ def testing_routes(
     async def add(request: Request) -> None:
         faults.add(_fault(object_in(await request.body() or b"{}")))
 
+    async def remove(_request: Request) -> None:
+        faults.remove()
+
     async def reset(_request: Request) -> None:
         faults.reset()
         accounts.forget_added()
@@ -73,6 +76,7 @@ def testing_routes(
     route = partial(_route, authenticate)
     return (
         route("POST", "faults", add),
+        route("DELETE", "faults", remove),
         route("POST", "reset", reset),
         route("POST", "tokens", add_token),
         route("GET", "requests", list_requests),
@@ -192,7 +196,7 @@ class FaultyApp:
             receive,
             send_noted,
             self._sessions,
-            self._faults.sleep,
+            self._faults.delay,
         )
         await EFFECTS[fault.effect](applied)
 
@@ -216,7 +220,7 @@ class _AppliedFault:
     receive: Receive
     send: Send
     sessions: Sessions
-    sleep: Callable[[float], Awaitable[object]]
+    delay: Callable[[float], Awaitable[object]]
 
     async def pass_on(self) -> None:
         await self.app(self.scope, self.receive, self.send)
@@ -268,7 +272,7 @@ class _AppliedFault:
 
 
 async def _delay(applied: _AppliedFault) -> None:
-    await applied.sleep(applied.fault.seconds)
+    await applied.delay(applied.fault.seconds)
     await applied.pass_on()
 
 

@@ -33,6 +33,7 @@ list of requests leaves these out.
 The routes, all of which need a valid token:
 
 - ``POST /testing/faults`` with a fault as JSON adds it.
+- ``DELETE /testing/faults`` removes all faults, and ends the delays that they cause: delayed requests and boots go on.
 - ``POST /testing/reset`` removes all faults and added tokens, and forgets the requests seen so far.
 - ``POST /testing/tokens`` with ``{"token"}`` adds an access token of the same account, as when a token is rotated, and
   with ``"is_foreign": true`` one of another account, which has no project.
@@ -45,7 +46,7 @@ The routes, all of which need a valid token:
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -105,19 +106,46 @@ class Faults:
     """The faults that are set, and the requests seen; ``sleep`` takes seconds."""
 
     def __init__(
-        self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self, sleep: Callable[[float], Coroutine[Any, Any, object]] = asyncio.sleep
     ) -> None:
-        self.sleep = sleep
+        self._sleep = sleep
         self._armed: list[_ArmedFault] = []
+        self._delays: set[asyncio.Task[object]] = set()
+        """The sleeps of the requests that are delayed now."""
         self.seen: deque[Seen] = deque(maxlen=MAX_SEEN)
+        self.boots: dict[str, tuple[float, Fault]] = {}
+        """By session: a fault of its boot, and the Unix time from which it is ready or fails."""
         self.failed: dict[str, str] = {}
         """Sessions whose programs were made to fail, with the reason."""
 
     def add(self, fault: Fault) -> None:
         self._armed.append(_ArmedFault(fault))
 
+    async def delay(self, seconds: float) -> None:
+        """Sleep, at most until the faults are removed."""
+        sleeping = asyncio.create_task(self._sleep(seconds))
+        self._delays.add(sleeping)
+        try:
+            await asyncio.wait({sleeping})
+        finally:
+            self._delays.discard(sleeping)
+            sleeping.cancel()
+
+    def remove(self) -> None:
+        """Remove all faults, and end the delays that they cause."""
+        self._armed.clear()
+        for sleeping in self._delays:
+            sleeping.cancel()
+        self.boots = {
+            session_id: (at, fault)
+            for session_id, (at, fault) in self.boots.items()
+            if fault.effect != "delay"
+        }
+
     def reset(self) -> None:
         self._armed.clear()
+        # What is still delayed belongs to an earlier test: it does not go on in a later one.
+        self._delays.clear()
         self.seen.clear()
 
     def take(self, operation: str) -> Fault | None:
@@ -138,14 +166,12 @@ class FaultyRunner:
         self._runner = runner
         self._faults = faults
         self._clock = clock
-        self._boot_faults: dict[str, tuple[float, Fault]] = {}
-        """By session: a fault of its boot, and the Unix time from which it is ready or fails."""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         """Start the session, with the fault that applies to its boot."""
         fault = self._faults.take(BOOT)
         if fault is not None:
-            self._boot_faults[session_id] = (self._clock() + fault.seconds, fault)
+            self._faults.boots[session_id] = (self._clock() + fault.seconds, fault)
         self._runner.start(session_id, request)
 
     def record(self, session_id: str) -> Record:
@@ -158,10 +184,10 @@ class FaultyRunner:
         """Return the state of the boot that a fault causes, None without one."""
         if session_id in self._faults.failed:
             return Failed(self._faults.failed[session_id])
-        if session_id not in self._boot_faults:
+        if session_id not in self._faults.boots:
             return None
 
-        at, fault = self._boot_faults[session_id]
+        at, fault = self._faults.boots[session_id]
         if self._clock() < at:
             return Booting()
         return Failed(fault.reason) if fault.effect == "fail" else None
