@@ -403,9 +403,10 @@ def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(
     assert checkpoint.reached.wait(60)
     main = threading.main_thread().ident
     assert main is not None
-    threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT]).start()
+    interrupting = threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT])
 
     with pytest.raises(KeyboardInterrupt):
+        interrupting.start()
         harness.acquire(ANDROID)
 
     assert not checkpoint.may_go.is_set()

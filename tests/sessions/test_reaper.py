@@ -62,13 +62,14 @@ def test_a_session_whose_owner_was_killed_during_the_create_call_is_stopped(
 ) -> None:
     with owning_elsewhere(service, tmp_path, sessions=0) as process:
         created_ids(process)
-        service.add_fault("create", "delay", seconds=0.5)
+        service.add_fault("create", "delay", seconds=3600)
         assert process.stdin is not None
         process.stdin.close()
         assert eventually(lambda: ("create", None) in service.requests())
 
         kill_group(process)
 
+        service.remove_faults()
         assert eventually(lambda: service.statuses() == ["stopped"])
 
 

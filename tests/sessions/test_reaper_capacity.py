@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from pytest_device import NoCapacityError, StatusError, StopDelayedError
+from pytest_device import NoCapacityError, StatusError
 from pytest_device.events import CreateUnknown, Event
 from pytest_device.testing import FaultyService
 from tests.fakes.http_server import scripted_server, unavailable
@@ -23,7 +24,7 @@ from tests.sessions.reaper_clients import (
     request_at,
     states,
 )
-from tests.waiting import Checkpoint, eventually
+from tests.waiting import Checkpoint
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="ends processes as Unix does"
@@ -84,16 +85,16 @@ def test_a_stop_is_not_retried_before_the_requested_time(
     service: FaultyService, tmp_path: Path
 ) -> None:
     service.add_fault("stop", "reply", status=503, headers={"Retry-After": "2"})
-    with reaper_client(service, tmp_path, stop_seconds=1.2) as client:
+    with reaper_client(service, tmp_path, stop_seconds=60) as client:
         session = client.create(request_at(service))
+        began = time.monotonic()
 
-        with pytest.raises(StopDelayedError, match="503"):
-            client.stop(session.id)
+        client.stop(session.id)
 
+        assert time.monotonic() - began >= 2
         assert [
             status for operation, status in service.requests() if operation == "stop"
-        ] == [503]
-        assert eventually(lambda: service.statuses() == ["stopped"])
+        ] == [503, 200]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
     checkpoint = Checkpoint()
 
     def interrupt() -> None:
-        checkpoint.reached.wait(30)
+        checkpoint.reached.wait(60)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     with scripted_server(unavailable(checkpoint, headers)) as server:
@@ -120,7 +121,7 @@ def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
                 client.create(request_at(served))
         finally:
             checkpoint.may_go.set()
-            interrupting.join(30)
-            events = client.close(10)
+            interrupting.join(60)
+            events = client.close(60)
 
     assert [type(event) for event in events] == reported

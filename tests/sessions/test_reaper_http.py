@@ -178,7 +178,7 @@ def test_a_silent_service_has_as_long_as_the_call_may_take() -> None:
             daemon=True,
         ).start()
 
-        assert eventually(lambda: bool(answers), 20)
+        assert eventually(lambda: bool(answers))
 
     assert answers == [NoReply("TimeoutError: timed out", sent=True)]
 

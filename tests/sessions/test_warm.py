@@ -272,7 +272,7 @@ def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(
 def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
     runs: WarmRuns, requirement: Requirement, mark: str
 ) -> None:
-    runs.ending(requirement, timedelta(seconds=1), is_detached=True)
+    runs.ending(requirement, timedelta(seconds=3), is_detached=True)
     assert runs.service.statuses() == ["in-progress"]
 
     assert eventually(lambda: runs.service.statuses() == ["stopped"])
@@ -303,7 +303,7 @@ def test_a_warm_session_without_an_entry_is_stopped_immediately(
 
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [({"effect": "delay", "seconds": 2}, Stopped), (REFUSAL, StopFailed)],
+    [({"effect": "delay", "seconds": 3600}, Stopped), (REFUSAL, StopFailed)],
 )
 def test_a_run_reports_a_warm_session_that_expires_before_its_end(
     runs: WarmRuns, requirement: Requirement, fault: dict[str, Any], kind: type[Event]
@@ -315,6 +315,8 @@ def test_a_run_reports_a_warm_session_that_expires_before_its_end(
         lambda: "stop" in [operation for operation, _ in runs.service.requests()]
     )
     assert eventually(lambda: run.owner.pending() == 1)
+    if kind is Stopped:
+        runs.service.remove_faults()
 
     assert [(type(event), session_id_of(event)) for event in run.close()] == [
         (kind, session_id)
@@ -698,14 +700,14 @@ def test_the_time_of_use_counts_from_the_takeover(
     run = runs.start()
     held = run.acquire(requirement)
     run.pool.mark_unusable([held])
-    before = time.monotonic()
 
     run.release(held)
 
+    after = time.monotonic()
     (stopped,) = (event for event in run.events if isinstance(event, Stopped))
     assert stopped.running_seconds is not None
     assert held.ready_at is not None
-    assert stopped.running_seconds < before - held.ready_at + 1
+    assert stopped.running_seconds <= after - held.ready_at
 
 
 def test_the_ledger_reveals_nothing_of_a_request(runs: WarmRuns) -> None:
