@@ -168,7 +168,8 @@ class Machine:
             self.recorder,
             slot_seconds=slot_seconds,
             settle_seconds=settle_seconds,
-            reply_seconds=2,
+            # No test waits for it: a server that is stopped refuses connections.
+            reply_seconds=60,
             clock=self.clock,
             sleep=self._pause,
             **more,
@@ -216,3 +217,16 @@ def slots_on(client: Any, key: str) -> dict[str, float]:
     return dict[str, float](
         client.zrange(f"{{pytest-device:{key}}}:2:ends", 0, -1, withscores=True)
     )
+
+
+def settle(client: Any, key: str) -> None:
+    """Let the time be over in which the processes renew their slots on a server that has restarted."""
+    client.hset(f"{{pytest-device:{key}}}:2:server", "settled", 0)
+
+
+def let_expire(client: Any, key: str, seconds: float) -> None:
+    """Let all slots and queue places be so many seconds older, as if the server's clock had moved on."""
+    for name in ("ends", "waiting"):
+        members = f"{{pytest-device:{key}}}:2:{name}"
+        for member, ends in client.zrange(members, 0, -1, withscores=True):
+            client.zadd(members, {member: ends - seconds * 1000})

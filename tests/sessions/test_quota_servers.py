@@ -14,7 +14,7 @@ import redis
 
 from pytest_device import ConfigError, LeaseTimeoutError
 from tests.sessions.redis_server import RedisServer, free_port, redis_server
-from tests.sessions.slots import Machine, release, slots_on
+from tests.sessions.slots import Machine, let_expire, release, settle, slots_on
 from tests.waiting import eventually
 
 
@@ -247,10 +247,7 @@ HOUR = 3600
 
 def set_clock(client: Any, seconds: float, *machines: Machine) -> None:
     """Set the server's clock forward: what it stores is as much older then, and so are the machines' clocks."""
-    for name in ("ends", "waiting"):
-        key = f"{{pytest-device:key}}:2:{name}"
-        for member, ends in client.zrange(key, 0, -1, withscores=True):
-            client.zadd(key, {member: ends - seconds * 1000})
+    let_expire(client, "key", seconds)
     for machine in machines:
         machine.clock.sleep(-seconds)
 
@@ -258,11 +255,11 @@ def set_clock(client: Any, seconds: float, *machines: Machine) -> None:
 def test_a_clock_that_is_set_forward_gives_nobody_the_slot_of_a_running_session(
     server: RedisServer,
 ) -> None:
-    here, there = (Machine(server.url, "key", settle_seconds=20) for _ in range(2))
+    here, there = (Machine(server.url, "key", settle_seconds=25) for _ in range(2))
     for machine in (here, there):
         machine.store.check()
     with client_of(server) as client:
-        client.hset("{pytest-device:key}:2:server", "settled", 0)
+        settle(client, "key")
         held = here.slots().acquire(1)
         set_clock(client, HOUR, here, there)
 
