@@ -9,7 +9,7 @@ from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received
 from tests.fakes.http_server import Answer, scripted_server
 
-BOOT_SECONDS = 8
+BOOT_SECONDS = 10
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def slow(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyServi
 def test_the_wait_for_a_device_does_not_count_towards_the_timeout(
     pytester: pytest.Pytester, slow: FaultyService, func_only: str, options: list[str]
 ) -> None:
-    pytester.makeini(f"[pytest]\ntimeout = 5\ntimeout_func_only = {func_only}\n")
+    pytester.makeini(f"[pytest]\ntimeout = 7\ntimeout_func_only = {func_only}\n")
     pytester.makepyfile(
         """
         import pytest
@@ -57,7 +57,7 @@ def test_the_wait_for_a_device_does_not_count_towards_the_timeout(
 def test_the_rest_of_a_test_has_the_timeout(
     pytester: pytest.Pytester, func_only: str
 ) -> None:
-    pytester.makeini(f"[pytest]\ntimeout = 2\ntimeout_func_only = {func_only}\n")
+    pytester.makeini(f"[pytest]\ntimeout = 4\ntimeout_func_only = {func_only}\n")
     pytester.makepyfile(
         """
         import threading
@@ -71,7 +71,7 @@ def test_the_rest_of_a_test_has_the_timeout(
     result = pytester.runpytest()
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*Timeout (>[12].?s) from pytest-timeout*"])
+    result.stdout.fnmatch_lines(["*Timeout (>[1-4].?s) from pytest-timeout*"])
 
 
 DRIVEN = """
@@ -86,23 +86,38 @@ def device_appium_options(): return {"appium:appPackage": "com.example.notes"}
 """
 
 
+LOADS_THE_CLIENT_SLOWLY = """
+import sys, time
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "appium.webdriver":
+            time.sleep(2)
+
+for name in [name for name in sys.modules if name.partition(".")[0] == "appium"]:
+    del sys.modules[name]
+sys.meta_path.insert(0, Slow())
+"""
+
+
 @pytest.mark.parametrize(
-    "fixture",
+    ("fixture", "seconds"),
     [
-        "device_driver",
-        pytest.param("module_device_driver", marks=pytest.mark.nightly),
-        "request",
+        ("device_driver", 4),
+        pytest.param("module_device_driver", 4, marks=pytest.mark.nightly),
+        # Loads the client, which takes a while.
+        ("request", 8),
     ],
 )
 def test_a_timeout_while_a_driver_starts_is_a_short_infrastructure_error(
-    pytester: pytest.Pytester, service: FaultyService, fixture: str
+    pytester: pytest.Pytester, service: FaultyService, fixture: str, seconds: int
 ) -> None:
     start = (
         'request.getfixturevalue("device_driver")' if fixture == "request" else "pass"
     )
     pytester.makepyfile(
         f"""{DRIVEN}
-@pytest.mark.timeout(2)
+@pytest.mark.timeout({seconds})
 def test_slow({fixture}): {start}
 def test_next(device_session): pass
 """
@@ -112,12 +127,16 @@ def test_next(device_session): pass
         controller.answer = appium(session=Answer(rest=b" ", pause=60))
         config = {"appiumUrl": controller.url, "capabilities": {}}
         service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
-        result = pytester.runpytest()
+        if fixture == "request":
+            pytester.makeconftest(LOADS_THE_CLIENT_SLOWLY)
+            result = pytester.runpytest_subprocess()
+        else:
+            result = pytester.runpytest()
 
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: the test's timeout of 2 s (pytest-timeout) ended while the Appium driver was starting, *",
+            f"infrastructure: the test's timeout of {seconds} s (pytest-timeout) ended while the Appium driver was starting, *",
             "devices: 2 created, 2 stopped (confirmed); *",  # what is still starting could disturb the next test
         ]
     )
@@ -130,7 +149,7 @@ def test_timeouts_of_two_tests_do_not_refuse_the_driver_of_a_third(
 ) -> None:
     pytester.makepyfile(
         f"""{DRIVEN}
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(3)
 @pytest.mark.parametrize("n", range(2))
 def test_slow(device_driver, n): pass
 def test_without_a_timeout(device_driver): pass
@@ -158,7 +177,7 @@ def test_a_driver_whose_start_never_ends_but_sends_data_is_ended_by_the_tests_ti
 ) -> None:
     pytester.makepyfile(
         f"""{DRIVEN}
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(3)
 def test_slow(device_driver): pass
 """
     )
@@ -171,7 +190,7 @@ def test_slow(device_driver): pass
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["infrastructure: the test's timeout of 1 s (pytest-timeout) ended while *"]
+        ["infrastructure: the test's timeout of 3 s (pytest-timeout) ended while *"]
     )
     assert service.statuses() == ["stopped"]
 

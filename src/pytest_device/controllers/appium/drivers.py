@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -43,6 +44,12 @@ _AFTER_BUILD_SECONDS: Final = 60.0
 """Seconds that a start takes besides building WebDriverAgent."""
 
 _logger = logging.getLogger("pytest_device")
+
+
+def load_client() -> None:
+    """Import what a start needs: that can take longer than a start may exceed its time limit by."""
+    import_module("appium.webdriver")
+    import_module("pytest_device.trace.appium")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pytest_device.controllers.appium.connection import DriverPolicy, url_of
-from pytest_device.controllers.appium.drivers import driver
+from pytest_device.controllers.appium.drivers import driver, load_client
 from pytest_device.controllers.appium.options import (
     capabilities_of,
     check_local_app,
@@ -87,6 +87,7 @@ def started(
         for session in sessions.values():
             check_type(session.session, "an Appium driver", SessionType.APPIUM)
 
+        load_client()
         for name, session in sessions.items():
             own_options = _options_of(name, sessions, options)
             request = session.requirement.request
