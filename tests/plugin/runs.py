@@ -1,4 +1,4 @@
-"""Options of runs within tests."""
+"""Options and parts of runs within tests."""
 
 from typing import Final
 
@@ -18,3 +18,11 @@ ON_WORKERS: Final = (
     pytest.param(["-n2"], id="distributed"),
 )
 """As above, where it matters that there are two workers."""
+SERVICE_OF_RUN: Final = """
+import os, types
+from pytest_device.testing import FaultyService
+
+def service_of_run():
+    return FaultyService(types.SimpleNamespace(url=os.environ["DEVICE_URL"], token=os.environ["DEVICE_TOKEN"]))
+"""
+"""Part of a suite that uses the test interface of its service: it ends a delay, or waits for a request."""

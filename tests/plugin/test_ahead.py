@@ -5,14 +5,23 @@ import re
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import SERVICE_OF_RUN
 from tests.plugin.screen import TerminalRun
 
 pytestmark = pytest.mark.usefixtures("_shared_in_the_run")
 
-PLAIN_FIRST = """
+PLAIN_FIRST = f"""
+{SERVICE_OF_RUN}
 import time, pytest
 
-def test_plain(): time.sleep(1.1)  # the boot's time is what is looked at
+def test_plain():
+    service = service_of_run()
+    until = time.monotonic() + 60
+    while ("get", 200) not in service.requests():  # once its ID is known, the session is polled
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    service.close()
+    THEN
 
 @pytest.mark.device(platform="android")
 def test_driven(device_session): pass
@@ -28,22 +37,24 @@ def _shared_in_the_run(service: FaultyService, monkeypatch: pytest.MonkeyPatch) 
 def test_the_live_line_counts_from_the_start_of_a_background_boot(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.add_fault("boot", "delay", seconds=2)
+    service.add_fault("boot", "delay", seconds=3600)
     for name in ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    pytester.makepyfile(PLAIN_FIRST)
+    pytester.makepyfile(PLAIN_FIRST.replace("THEN", "time.sleep(1.1)"))
 
-    seen = TerminalRun().finish().drawn()
+    run = TerminalRun().read_until(lambda run: bool(run.drawn()))
+    service.remove_faults()
+    seen = run.finish().drawn()
 
     assert seen
-    assert all(re.search(r"starting, [1-9] s", line) for line in seen)
+    assert all(re.search(r"starting, [1-9]\d* s", line) for line in seen)
 
 
 def test_a_prefetched_session_belongs_to_the_test_that_uses_it(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    pytester.makepyfile(PLAIN_FIRST.replace("1.1", "0.2"))
+    pytester.makepyfile(PLAIN_FIRST.replace("THEN", ""))
 
     result = pytester.runpytest("--junitxml=report.xml")
 
@@ -60,9 +71,7 @@ def test_a_session_prefetched_for_a_test_that_did_not_run_is_stopped_and_counted
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=600)
-    pytester.makepyfile(
-        PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)")
-    )
+    pytester.makepyfile(PLAIN_FIRST.replace("THEN", "1 / 0"))
 
     result = pytester.runpytest("-x")
 
@@ -100,5 +109,5 @@ def test_the_suites_wait_policy_applies_while_other_devices_boot(
     result = pytester.runpytest("-x")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*was not ready after ? s*"])
+    result.stdout.fnmatch_lines(["*was not ready after * s*"])
     assert set(service.statuses()) == {"stopped"}

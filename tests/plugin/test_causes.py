@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.testing import FaultyService
 from pytest_device.verdict import Verdict
-from tests.plugin.runs import ON_WORKERS
+from tests.plugin.runs import ON_WORKERS, SERVICE_OF_RUN
 
 TESTS: Final = (
     50  # more than lines: a report that grew with the tests would be too long
@@ -26,6 +26,16 @@ import pytest
 @pytest.mark.device(platform="android", type="TYPE")
 @pytest.mark.parametrize("n", range(TESTS))
 def test_driven(device_session, n): pass
+"""
+
+
+SHORT_WAIT_OF_TEST_A: Final = """
+import dataclasses, pytest
+
+@pytest.fixture
+def device_wait_policy(request, device_wait_policy):
+    seconds = 0.5 if request.node.name == "test_a" else 60
+    return dataclasses.replace(device_wait_policy, timeout_seconds=seconds)
 """
 
 
@@ -266,7 +276,22 @@ def test_an_endless_boot_is_started_once_and_waited_for_at_most_twice(
 def test_a_boot_that_outlasts_the_timeout_of_one_test_is_kept_for_the_next(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
-    sharing.add_fault("boot", "delay", seconds=3)
+    sharing.add_fault("boot", "delay", seconds=3600)
+    pytester.makeconftest(
+        f"""
+{SERVICE_OF_RUN}
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if item.name == "test_b":  # now it boots
+        service = service_of_run()
+        service.remove_faults()
+        service.close()
+
+{SHORT_WAIT_OF_TEST_A}
+"""
+    )
     pytester.makepyfile(
         """
         import pytest
@@ -277,7 +302,7 @@ def test_a_boot_that_outlasts_the_timeout_of_one_test_is_kept_for_the_next(
         """
     )
 
-    result = pytester.runpytest("--device-wait-timeout-seconds=2")
+    result = pytester.runpytest()
 
     result.assert_outcomes(errors=1, passed=1)
     result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
@@ -288,6 +313,7 @@ def test_a_boot_that_no_later_test_shares_is_not_kept(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     sharing.add_fault("boot", "delay", seconds=3600)
+    pytester.makeconftest(SHORT_WAIT_OF_TEST_A)
     pytester.makepyfile(
         """
         import pytest
@@ -301,7 +327,7 @@ def test_a_boot_that_no_later_test_shares_is_not_kept(
         """
     )
 
-    result = pytester.runpytest("--device-wait-timeout-seconds=2")
+    result = pytester.runpytest()
 
     result.assert_outcomes(errors=1, passed=1)
     result.stdout.fnmatch_lines(

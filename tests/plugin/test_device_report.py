@@ -276,7 +276,7 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
     with subprocess.Popen(
         command, cwd=pytester.path, stdout=subprocess.DEVNULL
     ) as process:
-        assert eventually((pytester.path / "running").exists, 30)
+        assert eventually((pytester.path / "running").exists)
         os.kill(process.pid, signal.SIGKILL)
     directory = pytester.path / "device-report"
     assert not blobs(directory)
@@ -292,7 +292,7 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
         "test_is_killed": "interrupted",
     }
     assert [path.name for path in blobs(directory)] == ["next.zip"]
-    assert eventually(lambda: set(service.statuses()) == {"stopped"}, 30)
+    assert eventually(lambda: set(service.statuses()) == {"stopped"})
 
 
 @pytest.mark.parametrize("options", ON_A_WORKER)

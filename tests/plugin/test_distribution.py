@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import SERVICE_OF_RUN
 
 WITH_DEVICE = """
 @pytest.mark.device(platform="{name}", share="run")
@@ -427,20 +428,29 @@ def test_an_unneeded_device_is_stopped_before_the_end_with_any_scheduler(
 
 def test_an_unneeded_device_is_stopped_after_a_test_without_one(suite: Suite) -> None:
     suite.pytester.makepyfile(
-        """
-        import time, pytest
+        f"""
+{SERVICE_OF_RUN}
+import time, pytest
 
-        @pytest.mark.device(platform="android", share="run")
-        def test_android(device_session): pass
+@pytest.fixture(scope="session")
+def service():
+    service = service_of_run()
+    yield service
+    service.close()
 
-        @pytest.mark.parametrize("n", range(4))
-        def test_plain(n): time.sleep(0.2)  # while the worker is notified that no test to come needs the device
-        """
+@pytest.mark.device(platform="android", share="run")
+def test_android(device_session): pass
+
+@pytest.mark.parametrize("n", range(100))
+def test_plain(n, service):
+    if "in-progress" in service.statuses():
+        time.sleep(0.2)  # while the worker is notified that no test to come needs the device
+"""
     )
 
     result = suite.run("-n1", "--dist=load", "--device-no-reorder", "-v")
 
-    result.assert_outcomes(passed=5)
+    result.assert_outcomes(passed=101)
     stopped = next(
         place
         for place, line in enumerate(result.outlines)
@@ -449,7 +459,7 @@ def test_an_unneeded_device_is_stopped_after_a_test_without_one(suite: Suite) ->
     last = next(
         place
         for place, line in enumerate(result.outlines)
-        if "PASSED" in line and "test_plain[3]" in line
+        if "PASSED" in line and "test_plain[99]" in line
     )
     assert stopped < last
 

@@ -113,21 +113,21 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     assert {case.get("name") for case in cases} == set(EXPECTED)
 
     chrome.get(f"file://{merged}/page/index.html")
-    assert eventually(lambda: "test_without_device" in chrome.execute_script(TEXT), 20)
+    assert eventually(lambda: "test_without_device" in chrome.execute_script(TEXT))
     text = chrome.execute_script(TEXT)
     # The page lists skipped tests only on request.
     assert all(title in text for title in set(EXPECTED) - {"test_is_skipped"})
     assert all(label in text for label in ("android", "ios", "no device", "smoke"))
     chrome.get(f"file://{merged}/page/index.html#?q=test_fails%20s:failed")
     chrome.find_element("link text", "test_fails").click()
-    assert eventually(lambda: "the test's own error" in chrome.execute_script(TEXT), 20)
+    assert eventually(lambda: "the test's own error" in chrome.execute_script(TEXT))
     shown = chrome.execute_script(TEXT)
     assert "session page" in shown
     assert "session.json" in shown
     assert "assert count == 2" in shown
     for title, part in (("Set up", "Wait for device"), ("Test", "Look for the count")):
         chrome.find_element("xpath", STEP.format(title)).click()
-        assert eventually(partial(shows, chrome, part), 20)
+        assert eventually(partial(shows, chrome, part))
     chrome.get(f"file://{merged}/page/index.html#?speedboard")
     ids = [str(session["id"])[:8] for session in service.sessions()]
     assert eventually(
@@ -137,10 +137,10 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
 
     with served_page(merged / "page") as url:
         chrome.get(f"{url}#?q=test_fails%20s:failed")
-        assert eventually(lambda: "View Trace" in chrome.execute_script(TEXT), 20)
+        assert eventually(lambda: "View Trace" in chrome.execute_script(TEXT))
         chrome.find_element("partial link text", "View Trace").click()
         shown_action = "Fail with AssertionError"
-        assert eventually(lambda: shown_action in chrome.execute_script(TEXT), 20)
+        assert eventually(lambda: shown_action in chrome.execute_script(TEXT))
         requested: list[str] = chrome.execute_script(REQUESTED)
         assert requested
         assert {urlsplit(one).netloc for one in requested} == {urlsplit(url).netloc}

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -402,7 +401,7 @@ def test_an_endless_boot_times_out_and_is_stopped(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: the session was not ready after ? s, it is starting. It may *"
+            "infrastructure: the session was not ready after * s, it is starting. It may *"
         ]
     )
     assert all_stopped(service, 1)
@@ -814,7 +813,7 @@ def test_a_signal_after_the_last_test_loses_no_report(
     number: signal.Signals,
 ) -> None:
     monkeypatch.setenv("DEVICE_SHARE", "run")
-    service.add_fault("stop", "delay", seconds=2)
+    service.add_fault("stop", "delay", seconds=3600)
     failing = f"{ONE}    assert False\n"
     # The second test needs the device that the first one leaves.
     pytester.makepyfile(failing, test_zeta=failing)
@@ -828,6 +827,7 @@ def test_a_signal_after_the_last_test_loses_no_report(
 
     assert eventually(lambda: ("stop", None) in service.requests())
     run.send_signal(number)
+    service.remove_faults()
     output, _ = run.communicate(timeout=60)
 
     assert run.returncode == (
@@ -1109,8 +1109,8 @@ def test_a_signal_that_another_thread_received_interrupts_the_wait_for_a_device(
     operation: str,
     is_waiting: Callable[[list[tuple[str, int | None]]], bool],
 ) -> None:
-    monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "25")
-    service.add_fault(operation, "delay", seconds=25)
+    monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "150")
+    service.add_fault(operation, "delay", seconds=3600)
     pytester.makeconftest(
         """
         import signal, threading
@@ -1128,18 +1128,17 @@ def test_a_signal_that_another_thread_received_interrupts_the_wait_for_a_device(
     )
 
     assert eventually(lambda: is_waiting(service.requests()))
-    sent_at = time.monotonic()
     run.send_signal(signal.SIGINT)
+    # Long before the next poll, and the response.
     assert eventually(
         lambda: (
             run.poll() is not None
             or "stop" in [asked for asked, _ in service.requests()]
         )
     )
-    took = time.monotonic() - sent_at
+    service.remove_faults()
     run.communicate(timeout=60)
 
-    assert took < 15
     assert eventually(lambda: all_stopped(service, 1))
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import SERVICE_OF_RUN
 
 CHAT = """
 import pytest
@@ -34,7 +35,21 @@ def test_each_named_marker_is_a_device_and_unnamed_ones_apply_to_all(
 def test_they_boot_concurrently(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("boot", "delay", seconds=1.5, times=2)
+    service.add_fault("boot", "delay", seconds=3600, times=None)
+    # None is ready before both are created.
+    pytester.makeconftest(
+        f"""
+{SERVICE_OF_RUN}
+created = []
+
+def pytest_device_created(session_id):
+    created.append(session_id)
+    if len(created) == 2:
+        service = service_of_run()
+        service.remove_faults()
+        service.close()
+"""
+    )
     pytester.makepyfile(CHAT)
 
     result = pytester.runpytest("-v")

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -61,6 +62,23 @@ def _a_terminal_of_no_ci(
     monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_device.plugin")
 
 
+def booting(
+    service: FaultyService,
+    *args: str,
+    columns: int = 100,
+    line: str = r": starting, \d+ s",
+    seconds: float = 0,
+) -> TerminalRun:
+    """Run on a terminal; the devices are ready so many seconds after such a live line was drawn."""
+    service.add_fault("boot", "delay", seconds=3600, times=None)
+    run = TerminalRun(*args, columns=columns).read_until(
+        lambda run: any(re.search(line, drawn) for drawn in run.drawn())
+    )
+    time.sleep(seconds)
+    service.remove_faults()
+    return run.finish()
+
+
 def piped(*args: str) -> str:
     return subprocess.run(
         [sys.executable, "-m", "pytest", *args],
@@ -105,15 +123,19 @@ def test_the_screen_shows_a_live_line_during_a_boot_and_afterwards_the_same_as_a
     monkeypatch: pytest.MonkeyPatch,
     args: list[str],
 ) -> None:
-    service.add_fault("boot", "delay", seconds=1.3, times=None)
     pytester.makepyfile(ONE)
     args = [*args, "-pno:cacheprovider"]
 
-    terminal = TerminalRun(*args, columns=250).finish()
+    if "-q" in args:
+        service.add_fault("boot", "delay", seconds=1.3)
+        terminal = TerminalRun(*args, columns=250).finish()
+    else:
+        terminal = booting(service, *args, columns=250, seconds=1)
+    service.add_fault("boot", "delay", seconds=1.3)
     monkeypatch.setenv("COLUMNS", "250")
     log = piped(*args)
 
-    seen = [re.sub(r"\d", "N", line) for line in terminal.drawn()]
+    seen = [re.sub(r"\d+", "N", line) for line in terminal.drawn()]
     assert set(seen) == (
         set() if "-q" in args else {"  device android agent-device: starting, N s"}
     )
@@ -127,13 +149,12 @@ def test_the_screen_shows_a_live_line_during_a_boot_and_afterwards_the_same_as_a
 def test_concurrent_boots_share_one_live_line_that_fits_the_terminal(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("boot", "delay", seconds=0.5, times=None)
     pytester.makepyfile(TWO_DEVICES)
 
-    wide, narrow = TerminalRun().finish(), TerminalRun(columns=51).finish()
+    wide, narrow = booting(service), booting(service, columns=51)
 
     assert re.fullmatch(
-        r"  device android agent-device: starting, \d s · ios argent: starting, \d s",
+        r"  device android agent-device: starting, \d+ s · ios argent: starting, \d+ s",
         wide.drawn()[0],
     )
     assert max(len(line) for line in narrow.drawn()) == 50
@@ -143,7 +164,6 @@ def test_concurrent_boots_share_one_live_line_that_fits_the_terminal(
 def test_unterminated_lines_of_tests_withs_are_kept(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("boot", "delay", seconds=0.3)
     pytester.makeconftest(
         """
         import logging, sys
@@ -159,7 +179,7 @@ def test_unterminated_lines_of_tests_withs_are_kept(
     )
     pytester.makepyfile(ONE)
 
-    run = TerminalRun("-s").finish()
+    run = booting(service, "-s")
 
     assert run.drawn()
     written = run.raw.count("half a line")
@@ -171,7 +191,6 @@ def test_unterminated_lines_of_tests_withs_are_kept(
 def test_a_live_line_ends_with_the_wait_for_its_device(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("boot", "delay", seconds=0.3)
     wait = {"Retry-After": "0"}
     service.add_fault("create", "reply", status=429, body="full", headers=wait)
     service.add_fault("create", "reply", status=400, body="no such device")
@@ -187,7 +206,7 @@ def test_a_live_line_ends_with_the_wait_for_its_device(
         """
     )
 
-    run = TerminalRun().finish()
+    run = booting(service, line="ios agent-device: starting")
 
     assert any("1 passed, 1 error" in line for line in run.lines())
     starting = [line for line in run.drawn() if "ios agent-device: starting" in line]
@@ -198,15 +217,16 @@ def test_a_live_line_ends_with_the_wait_for_its_device(
 def test_a_live_line_ends_even_if_the_suite_freezes_every_clock(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("boot", "delay", seconds=0.3)
+    service.add_fault("boot", "delay", seconds=3600)
     pytester.makeconftest(
         "import time\nnow = time.monotonic()\ntime.monotonic = time.time = lambda: now"
     )
     pytester.makepyfile(ONE)
 
-    run = TerminalRun().read_until(lambda run: "passed" in run.raw)
+    run = TerminalRun().read_until(lambda run: bool(run.drawn()))
+    service.remove_faults()
+    run.read_until(lambda run: "passed" in run.raw)
 
-    assert run.drawn()
     assert any("1 passed" in line for line in run.finish().lines())
 
 
@@ -298,14 +318,14 @@ def test_no_live_line_is_drawn_without_an_interactive_terminal(
 def test_the_usual_boot_time_is_learned_from_earlier_runs(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
-    service.add_fault("boot", "delay", seconds=1.0, times=None)
+    service.add_fault("boot", "delay", seconds=1.0)
     pytester.makepyfile(ONE)
 
     cache = Path(".pytest_cache/v/device/boot_seconds")
 
     assert "1 passed" in piped(*distributed)
     (earlier,) = json.loads(cache.read_text())["android agent-device"]
-    run = TerminalRun().finish()
+    run = booting(service, seconds=1)
 
     usual = rf"  device android agent-device: starting, \d+ s \(usually {round(earlier)} s\)"
     assert re.fullmatch(usual, run.drawn()[0])
@@ -317,14 +337,13 @@ def test_the_usual_boot_time_is_learned_from_earlier_runs(
 def test_the_usual_time_is_the_median_of_the_newest_fifty(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("boot", "delay", seconds=0.3)
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"
     cache.mkdir(parents=True)
     times = [1000.0, *[50.0] * 26, *[46.0] * 23, 3.0]
     (cache / "boot_seconds").write_text(json.dumps({"android agent-device": times}))
     pytester.makepyfile(ONE)
 
-    run = TerminalRun().finish()
+    run = booting(service)
 
     assert re.fullmatch(
         r"  device android agent-device: starting, \d+ s \(usually 50 s\)",
@@ -346,13 +365,12 @@ def test_the_usual_time_is_the_median_of_the_newest_fifty(
 def test_damaged_remembered_times_are_ignored(
     pytester: pytest.Pytester, service: FaultyService, damaged: str
 ) -> None:
-    service.add_fault("boot", "delay", seconds=0.3)
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"
     cache.mkdir(parents=True)
     (cache / "boot_seconds").write_text(damaged)
     pytester.makepyfile(ONE)
 
-    run = TerminalRun().finish()
+    run = booting(service)
 
     assert re.fullmatch(
         r"  device android agent-device: starting, \d+ s", run.drawn()[0]

@@ -92,7 +92,7 @@ def test_devices_reach_all_services_through_one_tunnel_that_ends_with_the_run(
 
     result.assert_outcomes(passed=1)
     assert len(pids.read_text().split()) == 1
-    assert eventually(lambda: ended(pids), 10)
+    assert eventually(lambda: ended(pids))
     assert service.statuses() == ["stopped"]
 
 
@@ -109,7 +109,7 @@ def test_workers_share_the_providers_tunnel_if_they_share_the_provider(
         ["*assert len({httpx.URL(base).port for base in bases}) == 1*"]
     )
     assert len(pids.read_text().split()) == 2  # the coordinator's and the worker's
-    assert eventually(lambda: ended(pids), 10)
+    assert eventually(lambda: ended(pids))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_tunnel_that_leads_nowhere_costs_no_device(
     problem: str,
 ) -> None:
     # Long enough for the script to start, on a busy machine, too.
-    monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 2.0)
+    monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 4.0)
     script = tmp_path / "broken.py"
     url = printed.replace("OTHER", service.url)
     # Without a line break, as a prompt.
@@ -217,7 +217,7 @@ def test_a_tunnel_that_ends_during_the_run_costs_no_further_device(
             tunnel = psutil.Process(int(pathlib.Path(PIDS).read_text()))
             guard = tunnel.parent()
             tunnel.kill()
-            assert eventually(lambda: guard.status() == psutil.STATUS_ZOMBIE, 10)
+            assert eventually(lambda: guard.status() == psutil.STATUS_ZOMBIE)
 
         def test_without_a_service(device_session): pass
 
@@ -471,12 +471,12 @@ def test_a_killed_run_leaves_no_tunnel(
         start_new_session=True,
     )
     try:
-        assert eventually((pytester.path / "in_test").exists, 30)
+        assert eventually((pytester.path / "in_test").exists)
     finally:
         os.killpg(run.pid, signal.SIGKILL)  # as a CI system does: with its children
         run.wait()
 
-    assert eventually(lambda: ended(pids), 20)
+    assert eventually(lambda: ended(pids))
 
 
 def test_a_tunnel_ends_with_the_children_of_its_command(
@@ -496,7 +496,7 @@ def test_a_tunnel_ends_with_the_children_of_its_command(
 
     pytester.runpytest(f"--device-tunnel=sh {script} {{port}}")
 
-    assert eventually(lambda: ended(pids), 10)
+    assert eventually(lambda: ended(pids))
 
 
 @pytest.mark.parametrize(

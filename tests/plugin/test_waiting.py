@@ -34,7 +34,7 @@ def test_a_wait_for_capacity_is_reported(
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            f"*device android agent-device: after ? s: the service has no capacity ({status}), retrying in 0 s",
+            f"*device android agent-device: after * s: the service has no capacity ({status}), retrying in 0 s",
             "*devices: 1 created, 1 stopped (confirmed);*",
         ]
     )
@@ -61,7 +61,7 @@ def test_a_service_that_never_has_capacity_is_reported_with_its_last_response(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: the service had no capacity for ? s. Last response: create: *in use*"
+            "infrastructure: the service had no capacity for * s. Last response: create: *in use*"
         ]
     )
     result.stdout.no_fnmatch_line("*1 unknown*")
