@@ -27,6 +27,7 @@ from pytest_device.auth.provider import Failure, IdentityProvider
 from pytest_device.auth.provider.model import Endpoint, FailureKind
 from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
 from pytest_device.service.programs.toolchain import Node
+from tests.waiting import eventually
 
 HERE: Final = Path(__file__).with_name("foreign")
 APP: Final = {"client_id": "app", "redirect_uri": "http://127.0.0.1/callback"}
@@ -334,12 +335,19 @@ def test_a_third_party_client_reports_each_failure(
     endpoint: Endpoint,
     kind: Any,
 ) -> None:
-    provider.fail(endpoint, kind)
     is_endless = kind in {"hang", "trickle"}
 
-    result = foreign_client(provider, **({"timeout": 0.5} if is_endless else {}))
+    def error() -> object:
+        provider.fail(endpoint, kind)
+        return foreign_client(provider, **({"timeout": 0.5} if is_endless else {})).get(
+            "error"
+        )
 
-    assert result.get("error") == BY_ENDPOINT[endpoint][kind]
+    if is_endless:
+        # On a busy machine, another endpoint may take too long as well.
+        assert eventually(lambda: error() == BY_ENDPOINT[endpoint][kind])
+    else:
+        assert error() == BY_ENDPOINT[endpoint][kind]
 
 
 def test_every_failure_has_a_case() -> None:

@@ -26,6 +26,7 @@ from tests.controllers.daemons import (
 )
 from tests.controllers.servers import TOKEN, session_at
 from tests.fakes.http_server import Answer, ScriptedServer, says
+from tests.waiting import eventually
 
 NO_MATCH = refused(
     "COMMAND_FAILED",
@@ -261,7 +262,7 @@ def test_a_call_without_a_response_times_out(controller: ScriptedServer) -> None
     with pytest.raises(ControllerLostError, match="does not respond in time"):
         agent_device(controller, timeout_seconds=0.2).snapshot()
 
-    assert len(controller.asked) == 1
+    assert eventually(lambda: len(controller.asked) == 1)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +278,13 @@ def test_a_trickling_response_times_out(
 ) -> None:
     controller.answer = lambda _call: answer
 
-    with pytest.raises(ControllerLostError, match="does not finish its response"):
-        agent_device(controller, timeout_seconds=0.3).press("label=Go")
+    def error() -> str:
+        with pytest.raises(ControllerLostError) as lost:
+            agent_device(controller, timeout_seconds=0.3).press("label=Go")
+        return str(lost.value)
+
+    # On a busy machine, a pause of the response may be too long by itself.
+    assert eventually(lambda: "does not finish its response" in error())
 
 
 def test_a_file_that_stops_arriving_is_not_taken_for_complete(

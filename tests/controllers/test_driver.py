@@ -23,6 +23,7 @@ from pytest_device.sessions.request import SessionRequest
 from tests.controllers.appium_servers import appium, received, refuses, session_on
 from tests.controllers.servers import session_at
 from tests.fakes.http_server import Answer, ScriptedServer, says
+from tests.waiting import eventually
 
 Options = AppiumOptions | Mapping[str, Any]
 
@@ -162,6 +163,8 @@ def test_quitting_has_its_own_time_limit(controller: ScriptedServer) -> None:
 
 HANGS = Answer(rest=b" ", pause=60)
 SHORT = DriverPolicy(timeout_seconds=0.2)
+PATIENT_START = {"appium:wdaLaunchTimeout": 100}
+"""Gives the start of a driver a limit of its own."""
 
 
 def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
@@ -171,16 +174,18 @@ def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
     controller.answer = appium()
 
     with driver(
-        session_on(controller), {}, policy=SHORT, lost=lambda: lost.append(True)
+        session_on(controller),
+        PATIENT_START,
+        policy=SHORT,
+        lost=lambda: lost.append(True),
     ):
         controller.answer = lambda _call: HANGS
 
     assert lost == [True]
     # Asked once, not four times.
-    assert [path for path, _ in controller.asked] == [
-        "/session",
-        "/session/1",
-    ]
+    assert eventually(
+        lambda: [path for path, _ in controller.asked] == ["/session", "/session/1"]
+    )
     assert "the Appium driver did not quit: " in caplog.text
 
 
@@ -201,7 +206,7 @@ def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(
         pass
 
     assert lost == [True]
-    assert [path for path, _ in controller.asked] == ["/session"]
+    assert eventually(lambda: [path for path, _ in controller.asked] == ["/session"])
 
 
 def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_not(
@@ -217,9 +222,7 @@ def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_
     controller.answer = slow_start
 
     with (
-        driver(
-            session_on(controller), {"appium:wdaLaunchTimeout": 100}, policy=SHORT
-        ) as driven,
+        driver(session_on(controller), PATIENT_START, policy=SHORT) as driven,
         pytest.raises(ReadTimeoutError),
     ):
         _ = driven.page_source
@@ -250,7 +253,7 @@ def test_a_command_can_take_as_long_as_the_policy_allows(
     controller.answer = appium(source=HANGS)
 
     with (
-        driver(session_on(controller), {}, policy=SHORT) as driven,
+        driver(session_on(controller), PATIENT_START, policy=SHORT) as driven,
         pytest.raises(ReadTimeoutError),
     ):
         _ = driven.page_source

@@ -381,6 +381,10 @@ def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
         @pytest.fixture
         def device_driver_policy():
             return pytest_device.DriverPolicy(timeout_seconds=0.3)
+
+        @pytest.fixture
+        def device_appium_options():  # gives the start a limit of its own
+            return {"appium:wdaLaunchTimeout": 100}
         """
     )
 

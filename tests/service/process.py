@@ -16,7 +16,7 @@ from tests import forking
 from tests.fakes.local_service import APP_ID, TOKEN
 
 COMMAND: Final = (sys.executable, *forking.SERVICE)
-PATIENCE_SECONDS: Final = 20.0
+PATIENCE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pytest_device.service.programs.processes import find_processes, remove
 from tests.fakes.machine import devices_of
 
 APP: Final = Path(__file__).parent / "app"
-LIMIT_SECONDS: Final = 20
+LIMIT_SECONDS: Final = 60
 
 _Result = TypeVar("_Result")
 

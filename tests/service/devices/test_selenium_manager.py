@@ -115,15 +115,19 @@ def test_for_hardware_without_a_published_chrome_it_is_not_started(
 
 
 @pytest.mark.parametrize(
-    ("start", "problem"),
+    ("start", "problem", "limit_seconds"),
     [
-        ("echo 'no such library' >&2; exit 127", "exit status 127: no such library"),
-        ("exec sleep 600", "timed out after 2 s"),
-        ("echo ChromeDriver 150.0.1.2", "chromedriver 150 on PATH does not match"),
+        (
+            "echo 'no such library' >&2; exit 127",
+            "exit status 127: no such library",
+            60,
+        ),
+        ("exec sleep 600", "timed out after 3 s", 3),
+        ("echo ChromeDriver 150.0.1.2", "chromedriver 150 on PATH does not match", 60),
     ],
 )
 def test_a_chromedriver_that_cannot_be_used_is_reported_before_a_session(
-    start: str, problem: str, machine: FakeMachine
+    start: str, problem: str, limit_seconds: float, machine: FakeMachine
 ) -> None:
     machine.install("chromium", "echo Chromium 156.0.1.2")
     machine.install("chromedriver", start)
@@ -134,7 +138,7 @@ def test_a_chromedriver_that_cannot_be_used_is_reported_before_a_session(
             SessionType.APPIUM,
             cache_dir=machine.cache,
             built_for="Darwin arm64",
-            limit_seconds=2,
+            limit_seconds=limit_seconds,
         )
     )
 

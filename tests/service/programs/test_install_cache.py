@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from pytest_device.errors import ConfigError
 from pytest_device.service.programs.cache import Installer, Package
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.processes import find_processes
+from pytest_device.testing import FakeClock
 from tests.service.programs.alive import eventually
 
 Script = Callable[[str, str], Path]
@@ -64,11 +66,19 @@ def test_a_package_is_installed_once_and_the_installation_is_reported(
     reported: list[str],
     cache: Path,
 ) -> None:
+    # Not done before its progress was reported.
+    go = cache.with_name("go")
+    wait = f"until [ -e {go} ]; do sleep 0.05; done"
     thing = package(
-        script("install", "#!/bin/sh\nsleep 0.2; cp wanted.json proof.json\n")
+        script("install", f"#!/bin/sh\n{wait}; cp wanted.json proof.json\n")
     )
 
-    asyncio.run(installer.ensure(thing))
+    def report(line: str) -> None:
+        reported.append(line)
+        if line.endswith(" so far"):
+            go.touch()
+
+    asyncio.run(replace(installer, progress=report).ensure(thing))
 
     assert thing.installed
     assert reported[0] == f"installing Thing 1.0 in {cache / 'thing-1.0'}, once"
@@ -305,17 +315,28 @@ def test_waiting_for_another_process_is_reported_and_times_out(
     cache: Path,
     reported: list[str],
 ) -> None:
+    clock = FakeClock()
+
+    def report(line: str) -> None:
+        reported.append(line)
+        clock.sleep(3601)
+
     installer = Installer(
-        guard, {"PATH": ""}, reported.append, limit_seconds=0.2, progress_seconds=0.05
+        guard,
+        {"PATH": ""},
+        report,
+        limit_seconds=3600,
+        progress_seconds=0.05,
+        clock=clock,
     )
     cache.mkdir()
     waiting = "waiting for another installation of Thing 1.0"
     with (
         FileLock(cache / "thing-1.0.lock"),
-        pytest.raises(ConfigError, match=f"{waiting} timed out"),
+        pytest.raises(ConfigError, match=f"{waiting} timed out after 3601 s"),
     ):
         asyncio.run(installer.ensure(package(script("install", GOOD))))
-    assert re.fullmatch(rf"{waiting}: \d+ s so far", reported[0])
+    assert reported == [f"{waiting}: 0 s so far"]
 
 
 def only(cache: Path) -> Path:

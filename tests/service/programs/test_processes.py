@@ -68,7 +68,7 @@ def start(command: list[str], directory: Path) -> "subprocess.Popen[str]":
 def nobody_holds(output: IO[str] | None) -> bool:
     """Return whether all processes that inherited an output have ended: only then does it end."""
     assert output is not None
-    readable, _, _ = select.select([output], [], [], 5)
+    readable, _, _ = select.select([output], [], [], 60)
     return bool(readable) and not output.read()
 
 
