@@ -185,6 +185,7 @@ def test_the_installed_browser_is_named_and_a_chromium_without_chromedriver_serv
     assert (status, text) == ("ok", f"for sessions of every type, {browsers}")
 
 
+@pytest.mark.nightly
 def test_on_another_processor_the_command_to_install_a_browser_is_reported(
     tmp_path: Path,
 ) -> None:

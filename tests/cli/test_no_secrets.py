@@ -36,15 +36,18 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ((TOKEN,), {}, 2),
         (("sessions", f"--{TOKEN}"), {}, 2),
         (("doctor",), {"DEVICE_URL": f"https://{TOKEN}"}, 1),
-        (("doctor",), {"DEVICE_PLATFORM": TOKEN}, 1),
+        pytest.param(
+            ("doctor",), {"DEVICE_PLATFORM": TOKEN}, 1, marks=pytest.mark.nightly
+        ),
         (("doctor", "--json"), {"DEVICE_LOCAL": "1", "DEVICE_IDENTIFIER": TOKEN}, 0),
-        (
+        pytest.param(
             ("doctor",),
             {
                 "DEVICE_URL": "http://127.0.0.1:9",
                 "DEVICE_STATE_DIR": f"/dev/null/{TOKEN}",
             },
             1,
+            marks=pytest.mark.nightly,
         ),
         (("doctor", "--json"), {"PYTEST_ADDOPTS": f"--{TOKEN}"}, 1),
     ],
@@ -67,7 +70,11 @@ def test_it_is_masked(
 
 
 @pytest.mark.parametrize(
-    ("file", "text"), [("conftest.py", CONFTEST), ("pytest.ini", INI)]
+    ("file", "text"),
+    [
+        ("conftest.py", CONFTEST),
+        pytest.param("pytest.ini", INI, marks=pytest.mark.nightly),
+    ],
 )
 def test_it_is_masked_in_the_output_of_a_suites_files(
     file: str, text: str, tmp_path: Path

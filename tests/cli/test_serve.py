@@ -249,7 +249,9 @@ def test_a_wrong_switch_in_the_environment_concerns_no_other_command(
     assert (help_result.returncode, help_result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("word", ["0", "false"])
+@pytest.mark.parametrize(
+    "word", ["0", pytest.param("false", marks=pytest.mark.nightly)]
+)
 def test_a_switch_in_the_environment_can_be_off(state_dir: Path, word: str) -> None:
     with served(state_dir, DEVICE_LOCAL_REAL=word) as service:
         env = environment(announced(service))

@@ -195,6 +195,7 @@ def test_one_of_several_workers_uses_it_at_a_time(
     assert service.statuses() == ["in-progress"]
 
 
+@pytest.mark.nightly
 def test_one_worker_uses_it_at_a_time_with_dist(
     pytester: pytest.Pytester, session_id: str
 ) -> None:

@@ -135,9 +135,14 @@ def test_a_price_that_is_no_number_is_one_line_and_changes_no_result(
 @pytest.mark.parametrize(
     ("rounding", "shown", "minutes"),
     [
-        ("exact", r"boots included, not rounded", None),
         ("session", r"each session rounded up to a minute", "3.0000"),
-        ("run", r"rounded up to a minute", "1.0000"),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                ("exact", r"boots included, not rounded", None),
+                ("run", r"rounded up to a minute", "1.0000"),
+            )
+        ),
     ],
 )
 def test_the_cost_names_its_price_and_its_rounding(

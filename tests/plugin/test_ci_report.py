@@ -405,7 +405,10 @@ def test_the_summary_and_the_report_of_an_interrupted_run_say_so(
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("option", ["--device-ci=off", "--device-ci=gitlab"])
+@pytest.mark.parametrize(
+    "option",
+    ["--device-ci=off", pytest.param("--device-ci=gitlab", marks=pytest.mark.nightly)],
+)
 def test_the_setting_overrides_what_is_detected(
     pytester: pytest.Pytester, github: Path, option: str
 ) -> None:

@@ -339,6 +339,7 @@ def data_of(directory: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.nightly
 def test_two_runs_of_one_name_at_once_have_a_report_each(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

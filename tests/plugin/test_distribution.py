@@ -233,6 +233,7 @@ def test_the_shard_is_reported_once(without_devices: Ran) -> None:
     assert len(reported) == 1
 
 
+@pytest.mark.nightly
 def test_no_worker_waits_for_a_device_that_the_limit_does_not_allow(
     suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +246,7 @@ def test_no_worker_waits_for_a_device_that_the_limit_does_not_allow(
     result.stdout.no_fnmatch_line("*queued for * s*")
 
 
+@pytest.mark.nightly
 def test_a_test_with_two_devices_gets_both_or_none(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
@@ -374,6 +376,7 @@ def test_the_last_failures_run_on_one_device(suite: Suite) -> None:
     assert "1 created, 1 stopped (confirmed)" in receipt(result)
 
 
+@pytest.mark.nightly
 def test_the_users_dist_option_is_respected(suite: Suite) -> None:
     suite.make(android=4, ios=4)
 

@@ -80,9 +80,8 @@ def test_an_unused_session_makes_room_for_one_of_another_kind_and_one_in_use_doe
     )
 
 
-@pytest.mark.parametrize(
-    "options", [pytest.param((), marks=pytest.mark.nightly), ("-n1",)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("options", [(), ("-n1",)])
 def test_an_emulator_reaches_the_services_of_a_test_in_a_session_without_appium(
     pytester: pytest.Pytester, adb: FakeProgram, options: tuple[str, ...]
 ) -> None:

@@ -282,6 +282,7 @@ def test_a_machine_without_a_token_is_a_usage_error(machines: list[Machine]) -> 
     assert "ERROR: no access token: set the environment variable DEVICE_TOKEN" in output
 
 
+@pytest.mark.nightly
 def test_shards_on_independent_machines_make_up_the_suite(
     machines: list[Machine], service: FaultyService
 ) -> None:

@@ -551,6 +551,7 @@ def test_the_error_of_a_conftest_that_cannot_be_imported_contains_no_secret(
     result.stderr.no_fnmatch_line(f"*{token}*")
 
 
+@pytest.mark.nightly
 def test_the_cache_of_failed_tests_contains_no_secret(
     run: Run, pytester: pytest.Pytester
 ) -> None:

@@ -259,4 +259,4 @@ def test_the_environment_can_set_the_shard(
     pytester.makepyfile(test_it=PLAIN)
     monkeypatch.setenv("DEVICE_SHARD", "2/3")
 
-    assert collected(pytester) == of_shards(pytester, 3)[1]
+    assert collected(pytester) == collected(pytester, "--device-shard=2/3")

@@ -286,6 +286,7 @@ def test_lost_creates_are_reported_with_different_names(
     assert len(set(lost)) == 2
 
 
+@pytest.mark.nightly
 def test_a_setting_can_set_the_scope(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
@@ -372,6 +373,7 @@ def test_the_affected_test_is_an_infrastructure_error_and_not_a_failure(
     assert len(names(sharing)) == 2
 
 
+@pytest.mark.nightly
 def test_a_test_that_fails_on_a_good_device_stays_a_failure(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
@@ -427,7 +429,7 @@ class TestIt:
     ("given", "reported"),
     [
         ("option", "--device-test-minutes=11"),
-        ("variable", "DEVICE_TEST_MINUTES=11"),
+        pytest.param("variable", "DEVICE_TEST_MINUTES=11", marks=pytest.mark.nightly),
         ("ini", "device_test_minutes=11 in the ini file"),
     ],
 )
@@ -459,7 +461,10 @@ def test_a_setting_above_the_sessions_duration_is_refused(
     assert sharing.sessions() == []
 
 
-@pytest.mark.parametrize(("share", "minutes"), [("run", "10"), ("test", "11")])
+@pytest.mark.parametrize(
+    ("share", "minutes"),
+    [("run", "10"), pytest.param("test", "11", marks=pytest.mark.nightly)],
+)
 def test_a_setting_equal_to_the_sessions_duration_gives_each_test_its_own_device(
     pytester: pytest.Pytester, sharing: FaultyService, share: str, minutes: str
 ) -> None:

@@ -294,7 +294,7 @@ def test_an_output_line_replaces_the_live_line(pytester: pytest.Pytester) -> Non
     [
         ("CI", "true"),
         pytest.param("BUILD_NUMBER", "7", marks=pytest.mark.nightly),
-        ("TERM", "dumb"),
+        pytest.param("TERM", "dumb", marks=pytest.mark.nightly),
     ],
 )
 def test_no_live_line_is_drawn_without_an_interactive_terminal(

@@ -24,9 +24,11 @@ def slow(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyServi
 @pytest.mark.parametrize(
     ("func_only", "options"),
     [
-        pytest.param("false", [], marks=pytest.mark.nightly),
         ("true", ["-n2"]),
-        ("false", ["--timeout-method=thread"]),
+        *(
+            pytest.param("false", options, marks=pytest.mark.nightly)
+            for options in ([], ["--timeout-method=thread"])
+        ),
     ],
 )
 def test_the_wait_for_a_device_does_not_count_towards_the_timeout(

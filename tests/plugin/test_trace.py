@@ -57,7 +57,7 @@ def traces(directory: Path) -> list[str]:
         pytest.param([], ["test_it.py-test_fails"], marks=pytest.mark.nightly),
         (["--device-trace=off"], []),
         (["--device-trace=on"], ["test_it.py-test_fails", "test_it.py-test_passes"]),
-        (["--device-trace=on-first-retry"], []),
+        pytest.param(["--device-trace=on-first-retry"], [], marks=pytest.mark.nightly),
         (["-n1"], ["test_it.py-test_fails"]),
     ],
 )

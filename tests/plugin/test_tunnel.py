@@ -503,8 +503,10 @@ def test_a_tunnel_ends_with_the_children_of_its_command(
     ("udid", "platform", "expected"),
     [
         ("emulator-5554", "android", ["reverse", "reverse --remove"]),
-        ("chromium-cdp-1", "android", []),
-        ("8F1C", "ios", []),
+        *(
+            pytest.param(*case, [], marks=pytest.mark.nightly)
+            for case in (("chromium-cdp-1", "android"), ("8F1C", "ios"))
+        ),
     ],
 )
 def test_an_emulator_reaches_the_services_while_a_test_has_it(

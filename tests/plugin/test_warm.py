@@ -184,6 +184,7 @@ def test_the_ini_file_keeps_nothing_warm_in_ci_and_the_run_reports_it(
     assert warm.statuses() == ["stopped"]
 
 
+@pytest.mark.nightly
 def test_the_environment_keeps_a_device_warm_in_ci_too(
     pytester: pytest.Pytester, warm: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
