@@ -19,7 +19,7 @@ INT, TERM, HUP, QUIT, KILL, STOP, CONT = (
     signal.SIGCONT,
 )
 SLOW_SECONDS: Final = 1.5
-"""How long a request is delayed, so that a fault can strike during it."""
+"""How long a request is delayed, so that a fault can take effect during it."""
 
 
 def at_once(*acts: Act) -> Act:
@@ -66,6 +66,17 @@ def inside(operation: str) -> Act:
 def slow(operation: str, seconds: float = SLOW_SECONDS) -> Act:
     """Delay the first request of an operation before the service carries it out."""
     return lambda env: env.service.add_fault(operation, "delay", seconds=seconds)
+
+
+def hangs(operation: str) -> Act:
+    """Delay the first request of an operation until ``goes_on``."""
+    return slow(operation, 3600)
+
+
+def goes_on(env: RowEnvironment) -> None:
+    """End the delay of ``hangs``, some time after the fault that struck during it."""
+    time.sleep(SLOW_SECONDS)
+    env.service.remove_faults()
 
 
 def service_fault(operation: str, effect: str, **options: Any) -> Act:

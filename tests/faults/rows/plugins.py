@@ -14,6 +14,8 @@ from tests.faults.suites import HOLDS, PASSES, files, suite
 
 _SIGNAL: Final = ("--timeout=1", "--timeout-method=signal")
 _THREAD: Final = ("--timeout=1", "--timeout-method=thread")
+_LONGER: Final = "--timeout=4"
+"""For a test that must pass, also on a busy machine."""
 _CREATES: Final = files(
     """
     from pytest_device import SessionRequest
@@ -69,8 +71,8 @@ ROWS: Final = (
         "pytest-timeout (signal) while the device boots",
         "The wait does not count as the test's time; stopped.",
         PASSES,
-        options=_SIGNAL,
-        arm=slow("boot", 2.5),
+        options=(*_SIGNAL, _LONGER),
+        arm=slow("boot", 6),
         reported=r"1 stopped \(confirmed\)",
         status=0,
     ),
@@ -78,8 +80,8 @@ ROWS: Final = (
         "pytest-timeout (thread) while the device boots",
         "The same.",
         PASSES,
-        options=_THREAD,
-        arm=slow("boot", 2.5),
+        options=(*_THREAD, _LONGER),
+        arm=slow("boot", 6),
         reported=r"1 stopped \(confirmed\)",
         status=0,
     ),

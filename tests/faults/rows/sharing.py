@@ -9,12 +9,13 @@ from tests.faults.acts import (
     TERM,
     at_once,
     beside_one_ahead,
+    goes_on,
+    hangs,
     in_test,
     inside,
     sends,
     sends_worker,
     service_fault,
-    slow,
 )
 from tests.faults.acts import while_booting as booting
 from tests.faults.row import (
@@ -279,9 +280,9 @@ ROWS: Final = (
         "SIGTERM inside the create call of the second device",
         "Both stopped.",
         _TWO,
-        arm=slow("create"),
+        arm=hangs("create"),
         when=inside("create"),
-        fault=sends(TERM),
+        fault=at_once(sends(TERM), goes_on),
         reported=rf"[12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         status=143,
     ),

@@ -197,7 +197,7 @@ def test_a_swipe_moves_a_list(driver: Remote) -> None:
     box = by_id(driver, "notes").rect
     first = driver.find_element(By.XPATH, '//*[@text="Line 1"]')
     driver.swipe(box["x"] + 50, box["y"] + 220, box["x"] + 50, box["y"] + 20, 300)
-    assert eventually(lambda: not first.is_displayed(), 10)
+    assert eventually(lambda: not first.is_displayed())
 
 
 def test_scroll_gestures_report_the_end(driver: Remote) -> None:
@@ -223,7 +223,7 @@ def test_gestures_arrive_as_touches(
     driver.execute_script(
         f"mobile: {gesture}", {"elementId": by_id(driver, "title").id, **given}
     )
-    assert eventually(lambda: by_id(driver, "touched").text == seen, 10)
+    assert eventually(lambda: by_id(driver, "touched").text == seen)
 
 
 def test_an_alert_is_accepted_by_its_native_button(driver: Remote) -> None:
@@ -273,7 +273,7 @@ def test_a_deep_link_opens_its_path_and_the_back_key_returns(driver: Remote) -> 
         "mail",
     )
     driver.press_keycode(4)
-    assert eventually(lambda: by_id(driver, "title").text == "Notes", 10)
+    assert eventually(lambda: by_id(driver, "title").text == "Notes")
 
 
 def test_keys_are_typed_into_the_focused_element(driver: Remote) -> None:
@@ -322,7 +322,7 @@ def test_an_unused_session_ends(driver: Remote, android: Session) -> None:
 
     def left_alone() -> None:
         with driven(android, {"appPackage": APP_ID, "newCommandTimeout": 1}) as lost:
-            assert eventually(lambda: driver.query_app_state(APP_ID) == 1, 30)
+            assert eventually(lambda: driver.query_app_state(APP_ID) == 1)
             by_id(lost, "title")
 
     with pytest.raises(InvalidSessionIdException):

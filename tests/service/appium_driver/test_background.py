@@ -55,7 +55,7 @@ def test_the_app_notices_that_it_is_hidden_and_its_timers_stop(phone: Remote) ->
 
     phone.background_app(AWAY_SECONDS)
 
-    assert eventually(lambda: seen(phone, "states").text == "hidden visible", 10)
+    assert eventually(lambda: seen(phone, "states").text == "hidden visible")
     assert int(seen(phone, "pause").text) >= AWAY_SECONDS * 900
     assert phone.current_package == APP_ID
 

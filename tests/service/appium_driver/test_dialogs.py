@@ -167,8 +167,7 @@ def test_the_page_is_as_wide_as_the_screen_after_an_alert(driver: Remote) -> Non
         assert eventually(
             lambda: (
                 driver.get_window_size()["width"] > driver.get_window_size()["height"]
-            ),
-            10,
+            )
         )
     finally:
         driver.orientation = "PORTRAIT"
@@ -215,7 +214,7 @@ def test_an_alert_of_a_window_that_opens_is_shown(driver: Remote) -> None:
     seen(driver, "close").click()
     assert part(driver, "message") == "From the second window"
     driver.switch_to.alert.accept()
-    assert eventually(lambda: seen(driver, "title").text == "First", 10)
+    assert eventually(lambda: seen(driver, "title").text == "First")
 
 
 def test_an_alert_that_opens_during_a_find_is_found(driver: Remote) -> None:

@@ -168,7 +168,7 @@ def test_an_element_of_a_frame_is_not_in_the_native_context(driver: Remote) -> N
 
 def test_a_touch_may_close_the_window(driver: Remote) -> None:
     seen(driver, "open").click()
-    assert eventually(lambda: seen(driver, "title").text == "Second", 10)
+    assert eventually(lambda: seen(driver, "title").text == "Second")
     box = seen(driver, "close").rect
     finger = {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"}}
     point = {"x": box["x"] + box["width"] // 2, "y": box["y"] + box["height"] // 2}
@@ -183,21 +183,21 @@ def test_a_touch_may_close_the_window(driver: Remote) -> None:
 
     driver.execute("actions", {"actions": [{**finger, "actions": actions}]})
 
-    assert eventually(lambda: seen(driver, "title").text == "First", 10)
+    assert eventually(lambda: seen(driver, "title").text == "First")
 
 
 def test_a_second_window_is_on_the_screen_until_it_closes(driver: Remote) -> None:
     (title,) = driver.find_elements(*by_test_id("title"))  # is not found again
     seen(driver, "open").click()
-    assert eventually(lambda: seen(driver, "title").text == "Second", 10)
+    assert eventually(lambda: seen(driver, "title").text == "Second")
     with pytest.raises(WebDriverException, match="not on the screen"):
         _ = title.text
     seen(driver, "close").click()
-    assert eventually(lambda: seen(driver, "title").text == "First", 10)
+    assert eventually(lambda: seen(driver, "title").text == "First")
     assert title.text == "First"
 
     seen(driver, "open").click()
-    assert eventually(lambda: seen(driver, "title").text == "Second", 10)
+    assert eventually(lambda: seen(driver, "title").text == "Second")
     driver.back()
     assert title.text == "First"
 
@@ -273,7 +273,7 @@ def test_alerts_are_closed_as_the_capabilities_say(
         if "notify" in capabilities["unhandledPromptBehavior"]:
             with pytest.raises(UnexpectedAlertPresentException, match="Who"):
                 seen(other, "heard")
-        assert eventually(lambda: seen(other, "heard").text == heard, 10)
+        assert eventually(lambda: seen(other, "heard").text == heard)
 
 
 def test_a_tap_falls_on_what_covers_the_element(driver: Remote) -> None:
