@@ -13,6 +13,18 @@ _COMMAND: Final = re.compile(
 )
 """Commands of CI services: ``::error`` and ``##teamcity`` at the start of a line, ``##[`` and ``##vso[`` anywhere."""
 
+COLOR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+"""A color code, which terminals obey; a group, so that a text can be split at it."""
+
+
+def without_colors(text: str) -> str:
+    r"""Return a text without color codes, which pytest puts into messages of assertions if the terminal has colors.
+
+    >>> without_colors("1 != \x1b[94m2\x1b[39;49;00m")
+    '1 != 2'
+    """
+    return COLOR.sub("", text)
+
 
 def escaped(text: str) -> str:
     """Return a text with control characters escaped as in Python, and CI commands broken by a backslash.

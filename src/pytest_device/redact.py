@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
-from pytest_device.escape import escaped
+from pytest_device.escape import escaped, without_colors
 from pytest_device.secret_registry import MAX_SECRETS
 
 MASK: Final = "***"
@@ -51,7 +51,6 @@ _ESCAPED: Final = re.compile(r"""(\\*)(['"]?)""")
 """Characters before which nested reprs put backslashes, as often as they are nested."""
 _DOTS: Final = re.compile(r"(\.\.\.|…)")
 """Ellipses of pytest, reprlib and this package."""
-_COLOR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 KEY_MARK: Final = "PRIVATE KEY-----"
 _KEY_BEGINS: Final = re.compile(
@@ -145,7 +144,7 @@ class Redactor:
         masked = self._masked(text)
         # A highlighter colors parts of a secret that is shown as code.
         if "\x1b[" in masked:
-            plain = _COLOR.sub("", masked)
+            plain = without_colors(masked)
             hidden = self._masked(plain)
             if hidden != plain:
                 return hidden

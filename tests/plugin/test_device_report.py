@@ -540,25 +540,31 @@ from pytest_device import device_step
 def test_it(device_session):
     with pytest.raises(LookupError), device_step("Look for \\ud83d\\u202e"):
         raise LookupError("not found: \\ud83d\\u202e")
-    pytest.fail("so that its texts are kept")
+    assert [1, 2] == [1, 3], "the app shows \\u202e"
 """
 
 
 @pytest.mark.usefixtures("service")
-def test_a_step_may_have_half_a_character_and_change_the_reading_order(
-    pytester: pytest.Pytester,
+@pytest.mark.parametrize("option", ["-n1", "--color=yes"])
+def test_texts_may_have_colors_half_a_character_and_change_the_reading_order(
+    pytester: pytest.Pytester, option: str
 ) -> None:
     pytester.makepyfile(HALF)
 
-    pytester.runpytest("-n1").assert_outcomes(failed=1)
+    pytester.runpytest(option).assert_outcomes(failed=1)
 
     (blob,) = blobs(pytester.path / "device-report")
+    (ended,) = of_method(blob, "onTestEnd")
+    (failure,) = ended["result"]["errors"]
+    assert r"the app shows \u202e" in failure["message"]
+    assert "At index 1 diff: 2 != 3\n" in failure["message"]
     error = steps(blob)[r"Look for \ud83d\u202e"]["error"]
     assert error == r"LookupError: not found: \ud83d\u202e"
 
     (text,) = pytester.path.glob("device-artifacts/*/failure.md")
     assert "s Look for" in text.read_text()
     assert "\u202e" not in text.read_text()
+    assert "At index 1 diff: 2 != 3\n" in text.read_text()
 
 
 @pytest.mark.usefixtures("service")

@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
-from pytest_device.escape import escaped
+from pytest_device.escape import COLOR, escaped
 from pytest_device.redact import Redactor
 
 CLOSED_PIPE: Final = 141
@@ -58,8 +58,6 @@ def print_annotations(lines: Iterable[str]) -> None:
 
 
 _ANNOTATION: Final = re.compile(r"::(?:error|warning|notice)[ :]")
-_COLOR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
-"""Color codes, which doctor and argparse write to terminals."""
 
 
 class _Masked:
@@ -70,9 +68,10 @@ class _Masked:
         self._redactor = redactor
 
     def write(self, text: str) -> int:
-        parts = _COLOR.split(self._redactor.text(text))
+        # Doctor and argparse write colors to terminals.
+        parts = COLOR.split(self._redactor.text(text))
         shown = "".join(
-            part if _COLOR.fullmatch(part) else escaped(part) for part in parts
+            part if COLOR.fullmatch(part) else escaped(part) for part in parts
         )
         with _ends_quietly(self._stream):
             self._stream.write(_encodable(shown, self._stream))

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from pytest_device.escape import without_colors
 from pytest_device.redact import MASK, Redactor
 from pytest_device.secret_registry import SECRETS
 from pytest_device.trace.masking import Masker
@@ -583,7 +584,8 @@ def failure_of(error: BaseException) -> Failure:
     if not isinstance(message, str):
         message = str(error)
 
-    return Failure(type(error).__name__, message.partition(_ADVERTISEMENT)[0])
+    shown = without_colors(message.partition(_ADVERTISEMENT)[0])
+    return Failure(type(error).__name__, shown)
 
 
 def _is_same(of_action: Failure, of_test: Failure) -> bool:

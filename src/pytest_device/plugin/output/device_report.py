@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
+from pytest_device.escape import escaped, without_colors
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output.artifacts import directory_of, written_since
 from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
@@ -461,19 +462,24 @@ def _verdicts(reports: list[pytest.TestReport]) -> Iterator[tuple[str, str]]:
 
 def _failure(report: pytest.TestReport) -> AttemptFailure:
     if retried := vars(report).get(RETRIED):
-        return AttemptFailure(str(retried))
+        return AttemptFailure(_plain(str(retried)))
 
     crash = getattr(report.longrepr, "reprcrash", None)
     message = crash.message if crash else report.longreprtext.strip()
     # What a wait waited for, and what is nearest to a locator: the error itself has none of it.
     explanation = vars(report).get(EXPLANATION, ())
-    message = "\n".join([message or "no error text", *explanation])
+    message = _plain("\n".join([message or "no error text", *explanation]))
 
     line: tuple[str, int] | None = vars(report).get(_FAILING_LINE)
     if line is None:
         return AttemptFailure(message, _location(report.location) if crash else None)
 
     return AttemptFailure(message, Location(*line), vars(report).get(_SNIPPET, ""))
+
+
+def _plain(error: str) -> str:
+    """Return the text of an error for the page: it may quote texts of the app, which could mislead readers."""
+    return escaped(without_colors(error))
 
 
 def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
@@ -486,7 +492,7 @@ def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
                 category,
                 _start(report),
                 report.duration,
-                first_line(report) if _has_failed(report) else "",
+                _plain(first_line(report)) if _has_failed(report) else "",
                 # Removed from the report, which pytest's terminal keeps until the end of the run.
                 steps=tuple(map(step_from_plain, vars(report).pop(_STEPS, ()))),
             )
