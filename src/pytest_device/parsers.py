@@ -252,13 +252,14 @@ def address(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname
-        _port = parts.port
+        has_port = parts.port is None or parts.port > 0
     except ValueError as error:
         # Which may quote a part of a password.
         rule = " must look like https://host" if "@" in url else f": {error}"
         raise ConfigError(f"service URL {shown!r}{rule}") from None
 
-    if parts.scheme not in {"http", "https"} or not host:
+    is_http = parts.scheme in {"http", "https"}
+    if not (is_http and host and has_port):
         raise ConfigError(
             f"service URL {shown!r} must look like https://host or https://host/path"
         )
@@ -303,13 +304,14 @@ def slots_address(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname
-        _port = parts.port
+        has_port = parts.port is None or parts.port > 0
     except ValueError:
         raise form_error from None
 
     number = parts.path.strip("/")
     is_number = number == "" or number.isdecimal()
-    if parts.scheme not in {"redis", "rediss"} or not host or not is_number:
+    is_redis = parts.scheme in {"redis", "rediss"}
+    if not (is_redis and host and has_port and is_number):
         raise form_error
 
     if not url.strip().isprintable() or any(sign in url.strip() for sign in " '\"?#"):
