@@ -36,9 +36,11 @@ def sign_in(url: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "sent"),
     [
-        ("one_page", [BOTH]),
+        # The form of `auth.provider`, on which the gate signs in with `plugin/test_external_sign_in`.
+        pytest.param("one_page", [BOTH], marks=pytest.mark.nightly),
         ("two_pages", [{"login": USER}, {"secret": PASSWORD}]),
-        ("password", [{"secret": PASSWORD}]),
+        # The second of two pages is one.
+        pytest.param("password", [{"secret": PASSWORD}], marks=pytest.mark.nightly),
         ("component", [{"user_name": USER}, {"secret": PASSWORD}]),
         ("decoys", [{"email": "", "username": "", **BOTH, "csrf": "token"}]),
         ("by_script", [BOTH]),
