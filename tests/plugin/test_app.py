@@ -83,44 +83,41 @@ def test_without_a_project_the_fixtures_name_the_setting(
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "mistake"),
-    [
-        ("open_route='/nope'", "route '/nope' is unknown"),
-        ("open_route='/notes/[[]id]'", "lacks the parameter 'id'"),
-        (
-            "open_route='/', open_url='myapp://x'",
-            "open_route and open_url are mutually exclusive",
-        ),
-        ("route_params={'id': 1}", "route_params needs open_route"),
-        ("open_route=1", "open_route must be the name of a route"),
-        (
-            "open_url='other://x'",
-            "scheme 'other' is not declared by the project (it has myapp, apple)",
-        ),
-        (
-            "open_url='myapp://x', vendor_go=True",
-            "has no effect in the development client",
-        ),
-        ("open_rout='/'", "did you mean open_route"),
-    ],
-)
-def test_a_link_without_a_route_is_a_collection_error(
-    arguments: str, mistake: str, project: pytest.Pytester
-) -> None:
-    source = (
-        ""
-        if "vendor_go" in arguments
-        else ", build_id='4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11'"
-    )
-    project.makepyfile(f"""
-        import pytest
+MISTAKES = [
+    ("open_route='/nope'", "route '/nope' is unknown"),
+    ("open_route='/notes/[id]'", "lacks the parameter 'id'"),
+    (
+        "open_route='/', open_url='myapp://x'",
+        "open_route and open_url are mutually exclusive",
+    ),
+    ("route_params={'id': 1}", "route_params needs open_route"),
+    ("open_route=1", "open_route must be the name of a route"),
+    (
+        "open_url='other://x'",
+        "scheme 'other' is not declared by the project (it has myapp, apple)",
+    ),
+    (
+        "open_url='myapp://x', vendor_go=True",
+        "has no effect in the development client",
+    ),
+    ("open_rout='/'", "did you mean open_route"),
+]
+BUILD = ", build_id='4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11'"
 
-        @pytest.mark.device({arguments.replace("[[]", "[")}{source})
-        def test_it(device_session): pass
-    """)
+
+def test_links_without_a_route_are_collection_errors(project: pytest.Pytester) -> None:
+    tests = (
+        f"@pytest.mark.device({arguments}{'' if 'vendor_go' in arguments else BUILD})\n"
+        f"def test_{number}(device_session): pass\n"
+        for number, (arguments, _) in enumerate(MISTAKES)
+    )
+    project.makepyfile("\n".join(["import pytest", *tests]))
+
     result = project.runpytest_inprocess("--device-local", "--device-dry-run")
-    result.stderr.fnmatch_lines([f"*test_it: *{mistake.replace('[', '[[]')}*"])
+
+    for number, (_, mistake) in enumerate(MISTAKES):
+        (line,) = [line for line in result.errlines if f": test_{number}: " in line]
+        assert mistake in line
 
 
 def test_a_wrong_link_is_reported_with_all_other_mistakes(

@@ -38,50 +38,54 @@ def problems_of(result: pytest.RunResult) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ("", "platform is missing: it must be android or ios"),
+INVALID_MARKERS = [
+    ("", "platform is missing: it must be android or ios"),
+    (
+        "'android'",
         (
-            "'android'",
-            (
-                "device() takes keyword arguments, for example device(platform='android'); in a test with several "
-                "devices, a name comes first: device('alice', platform='android')"
-            ),
+            "device() takes keyword arguments, for example device(platform='android'); in a test with several "
+            "devices, a name comes first: device('alice', platform='android')"
         ),
-        ("platform='windows'", "platform='windows' must be android or ios"),
-        (
-            "platform='ios', typ='appium'",
-            "typ is not an argument of the marker: did you mean type?",
-        ),
-        (
-            "platform='ios', type='serve-sim'",
-            "type='serve-sim' was removed: use 'web-preview-only'",
-        ),
-        (
-            "platform='ios', max_duration_minutes=116",
-            "max_duration_minutes=116 must be a whole number of minutes from 0 to 115, or 'account'",
-        ),
-        (
-            "platform='ios', max_duration_minutes='30'",
-            "max_duration_minutes='30' must be a whole number of minutes from 0 to 115, or 'account'",
-        ),
-        (
-            "platform='ios', sdk_version='54'",
-            "sdk_version='54' is valid only with vendor_go=True",
-        ),
-    ],
-)
-def test_an_invalid_marker_is_reported_with_file_line_and_rule(
-    pytester: pytest.Pytester, arguments: str, problem: str
+    ),
+    ("platform='windows'", "platform='windows' must be android or ios"),
+    (
+        "platform='ios', typ='appium'",
+        "typ is not an argument of the marker: did you mean type?",
+    ),
+    (
+        "platform='ios', type='serve-sim'",
+        "type='serve-sim' was removed: use 'web-preview-only'",
+    ),
+    (
+        "platform='ios', max_duration_minutes=116",
+        "max_duration_minutes=116 must be a whole number of minutes from 0 to 115, or 'account'",
+    ),
+    (
+        "platform='ios', max_duration_minutes='30'",
+        "max_duration_minutes='30' must be a whole number of minutes from 0 to 115, or 'account'",
+    ),
+    (
+        "platform='ios', sdk_version='54'",
+        "sdk_version='54' is valid only with vendor_go=True",
+    ),
+]
+
+
+def test_invalid_markers_are_reported_with_file_line_and_rule(
+    pytester: pytest.Pytester,
 ) -> None:
-    pytester.makepyfile(
-        test_it=f"import pytest\n\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n"
+    tests = (
+        f"@pytest.mark.device({arguments})\ndef test_{number}(): pass\n"
+        for number, (arguments, _) in enumerate(INVALID_MARKERS)
     )
+    pytester.makepyfile(test_it="\n".join(["import pytest\n", *tests]))
 
     result = pytester.runpytest(*SERVICE)
 
-    assert problems_of(result) == [f"test_it.py:3: test_driven: {problem}"]
+    assert [line.strip() for line in problems_of(result)] == [
+        f"test_it.py:{3 + 3 * number}: test_{number}: {problem}"
+        for number, (_, problem) in enumerate(INVALID_MARKERS)
+    ]
 
 
 def test_an_invalid_argument_causes_no_error_about_a_valid_fixture(

@@ -133,62 +133,53 @@ def test_a_closer_marker_chooses_one_device(
     assert identifiers(pytester) == ["android Pixel 9"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        pytest.param(
-            "platform=['android', 'ios'], device_identifier=['Pixel 8', 'iPhone 16']",
-            "a list is for one platform; for several, map each to its own, for example device_identifier={'android': ",
-            id="a list for several platforms",
-        ),
-        pytest.param(
-            "platform='android', device_identifier=[]",
-            "device_identifier=[]: the list must not be empty",
-            id="an empty list",
-        ),
-        pytest.param(
-            "platform='android', device_identifier=['Pixel 8', 6]",
-            "6 must be a simulator name, a UDID or a hardware profile",
-            id="a number",
-        ),
-        pytest.param(
-            "platform='android', device_identifier={'Pixel 8', 'Pixel 6'}",
-            "must be a string or a list of strings",
-            id="a set",
-        ),
-        pytest.param(
-            "platform='android', device_identifier={'adroid': ['Pixel 8']}",
-            "'adroid' must be android or ios",
-            id="a misspelled platform",
-        ),
-        pytest.param(
-            "'alice', platform='android', device_identifier=['Pixel 8', 'Pixel 6']",
-            "a device of several ('alice') can't be parametrized by identifier; choose one",
-            id="a test with several devices",
-        ),
-        pytest.param(
-            "device_identifier=['Pixel 8', 'Pixel 6']",
-            "device_identifier=['Pixel 8', 'Pixel 6']: no platform is set: add platform=... to the marker",
-            id="a list without a platform",
-        ),
-    ],
-)
-def test_a_mistake_is_reported_at_collection(
-    pytester: pytest.Pytester, matrix: FaultyService, arguments: str, problem: str
-) -> None:
-    pytester.makepyfile(
-        f"""
-        import pytest
+MISTAKES = [
+    (
+        "platform=['android', 'ios'], device_identifier=['Pixel 8', 'iPhone 16']",
+        "a list is for one platform; for several, map each to its own, for example device_identifier={'android': ",
+    ),
+    (
+        "platform='android', device_identifier=[]",
+        "device_identifier=[]: the list must not be empty",
+    ),
+    (
+        "platform='android', device_identifier=['Pixel 8', 6]",
+        "6 must be a simulator name, a UDID or a hardware profile",
+    ),
+    (
+        "platform='android', device_identifier={'Pixel 8', 'Pixel 6'}",
+        "must be a string or a list of strings",
+    ),
+    (
+        "platform='android', device_identifier={'adroid': ['Pixel 8']}",
+        "'adroid' must be android or ios",
+    ),
+    (
+        "'alice', platform='android', device_identifier=['Pixel 8', 'Pixel 6']",
+        "a device of several ('alice') can't be parametrized by identifier; choose one",
+    ),
+    (
+        "device_identifier=['Pixel 8', 'Pixel 6']",
+        "device_identifier=['Pixel 8', 'Pixel 6']: no platform is set: add platform=... to the marker",
+    ),
+]
 
-        @pytest.mark.device({arguments})
-        def test_it(): pass
-        """
+
+def test_mistakes_are_reported_at_collection(
+    pytester: pytest.Pytester, matrix: FaultyService
+) -> None:
+    tests = (
+        f"@pytest.mark.device({arguments})\ndef test_{number}(): pass\n"
+        for number, (arguments, _) in enumerate(MISTAKES)
     )
+    pytester.makepyfile("\n".join(["import pytest", *tests]))
 
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert problem in result.stderr.str()
+    for number, (_, problem) in enumerate(MISTAKES):
+        (line,) = [line for line in result.errlines if f": test_{number}: " in line]
+        assert problem in line
     assert matrix.requests() == []
 
 

@@ -387,7 +387,7 @@ class TestIt:
     def test_two(self, class_device_driver): pass
 """,
         (
-            "test_two: its marker differs from that of test_it.py::TestIt::test_one in max_duration_minutes, "
+            "test_two: its marker differs from that of test_differs.py::TestIt::test_one in max_duration_minutes, "
             "max_idle_time_minutes, but class_device_driver shares one device between them: use the same marker, or "
             "device_driver"
         ),
@@ -460,18 +460,22 @@ def test_one(module_device_driver): pass
 
 
 @pytest.mark.usefixtures("controller")
-@pytest.mark.parametrize(("suite", "problem"), MISTAKES.values(), ids=MISTAKES)
 def test_tests_that_cannot_share_a_driver_are_reported_at_collection(
-    pytester: pytest.Pytester, service: FaultyService, suite: str, problem: str
+    pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    pytester.makepyfile(test_it=HEAD + suite)
+    pytester.makepyfile(
+        **{f"test_{name}": HEAD + suite for name, (suite, _) in MISTAKES.items()}
+    )
 
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert [
-        re.sub(r"^ERROR: test_it.py:\d+: ", "", line)
+    reported = [
+        re.sub(r"^(ERROR: )?test_(\w+)\.py:\d+: ", r"\2: ", line.strip())
         for line in result.errlines
         if line
-    ] == [problem]
+    ]
+    assert sorted(reported) == sorted(
+        f"{name}: {problem}" for name, (_, problem) in MISTAKES.items()
+    )
     assert service.statuses() == []

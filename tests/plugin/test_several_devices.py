@@ -93,61 +93,63 @@ def test_if_one_fails_to_start_the_other_is_stopped_and_the_error_is_an_infrastr
     assert sorted(service.statuses()) == ["errored", "stopped"]
 
 
+MISTAKES = [
+    (
+        ['"alice", platform="ios"', '"bob", platform="ios"'],
+        "device_session",
+        'device_session can\'t be used with several devices (alice, bob); use device_sessions["alice"]',
+    ),
+    (
+        [
+            '"alice", platform="ios", type="appium"',
+            '"bob", platform="ios", type="appium"',
+        ],
+        "device_driver, device_session",
+        'device_driver can\'t be used with several devices (alice, bob); use device_drivers["alice"]',
+    ),
+    (
+        ['"alice", platform="ios"', '"bob", platform="x"'],
+        "",
+        "bob: platform='x' must be android or ios",
+    ),
+    (
+        ['"alice", platform=["ios", "android"]'],
+        "",
+        "platform=['ios', 'android']: a device of several ('alice') can't be parametrized by platform*",
+    ),
+    (
+        ['"alice", "bob", platform="ios"'],
+        "",
+        "device() takes keyword arguments, for example*",
+    ),
+    (['"", platform="ios"'], "", "device() takes keyword arguments, for example*"),
+    (
+        ['"alice", platform="ios", type="appium"', '"bob", platform="ios"'],
+        "device_drivers",
+        "device_drivers needs type='appium', not 'agent-device': add type='appium' to the marker",
+    ),
+]
+
+
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize(
-    ("marks", "arguments", "problem"),
-    [
-        (
-            ['"alice", platform="ios"', '"bob", platform="ios"'],
-            "device_session",
-            'device_session can\'t be used with several devices (alice, bob); use device_sessions["alice"]',
-        ),
-        (
-            [
-                '"alice", platform="ios", type="appium"',
-                '"bob", platform="ios", type="appium"',
-            ],
-            "device_driver, device_session",
-            'device_driver can\'t be used with several devices (alice, bob); use device_drivers["alice"]',
-        ),
-        (
-            ['"alice", platform="ios"', '"bob", platform="x"'],
-            "",
-            "bob: platform='x' must be android or ios",
-        ),
-        (
-            ['"alice", platform=["ios", "android"]'],
-            "",
-            "platform=['ios', 'android']: a device of several ('alice') can't be parametrized by platform*",
-        ),
-        (
-            ['"alice", "bob", platform="ios"'],
-            "",
-            "device() takes keyword arguments, for example*",
-        ),
-        (['"", platform="ios"'], "", "device() takes keyword arguments, for example*"),
-        (
-            ['"alice", platform="ios", type="appium"', '"bob", platform="ios"'],
-            "device_drivers",
-            "device_drivers needs type='appium', not 'agent-device': add type='appium' to the marker",
-        ),
-    ],
-)
-def test_mistakes_are_reported_at_collection(
-    pytester: pytest.Pytester, marks: list[str], arguments: str, problem: str
-) -> None:
-    decorators = "".join(f"@pytest.mark.device({mark})\n" for mark in marks)
+def test_mistakes_are_reported_at_collection(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
-        test_it=f"import pytest\n{decorators}def test_driven({arguments}): pass\n"
+        **{
+            f"test_{number}": "import pytest\n"
+            + "".join(f"@pytest.mark.device({mark})\n" for mark in marks)
+            + f"def test_driven({arguments}): pass\n"
+            for number, (marks, arguments, _) in enumerate(MISTAKES)
+        }
     )
 
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        [f"ERROR: test_it.py:2: test_driven: {problem}".replace("[", "[[]")]
-    )
-    assert result.stderr.str().count("ERROR: ") == 1
+    reported = [line for line in result.errlines if ": test_driven: " in line]
+    assert len(reported) == len(MISTAKES)
+    for number, (_, _, problem) in enumerate(MISTAKES):
+        expected = f"*test_{number}.py:2: test_driven: {problem}".replace("[", "[[]")
+        pytest.LineMatcher(reported).fnmatch_lines([expected])
 
 
 def test_a_test_with_more_devices_than_allowed_is_refused_at_collection(
