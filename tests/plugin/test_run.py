@@ -13,6 +13,7 @@ import pytest
 from pytest_device.plugin.markers import CI_RUN_VARIABLES
 from pytest_device.testing import FaultyService
 from tests.plugin.runs import ON_A_WORKER
+from tests.plugin.test_device_report import blobs, of_method
 from tests.waiting import eventually
 
 ONE = """
@@ -968,6 +969,9 @@ def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(
 
     assert result.ret == 128 + signal.SIGTERM
     assert [operation for operation, _ in service.requests()].count("create") == 1
+    (blob,) = blobs(pytester.path / "device-report")
+    (end,) = of_method(blob, "onEnd")
+    assert end["result"]["status"] == "interrupted"
 
 
 @pytest.mark.usefixtures("service")

@@ -61,7 +61,7 @@ from pytest_device.plugin.provider.devices import CURRENT_DEVICES, Devices, sess
 from pytest_device.plugin.provider.requirements import Lookahead, WholeRun
 from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.retries import InfrastructureRetries
-from pytest_device.plugin.signals import GracefulShutdown
+from pytest_device.plugin.signals import TERMINATED, GracefulShutdown
 from pytest_device.plugin.state import (
     FAILED,
     LOCAL,
@@ -639,7 +639,7 @@ class DeviceTests(TimerNotes):
         item.stash[WAITED] = 0.0
         # Still running: the test caught the KeyboardInterrupt.
         if self._signals.exit_status is not None:
-            item.session.shouldstop = "terminated by a signal"
+            item.session.shouldstop = TERMINATED
 
         return report
 

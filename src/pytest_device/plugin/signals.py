@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from pytest_device.platforms import SYSTEM
 
+TERMINATED: Final = "terminated by a signal"
+"""Why a run stops whose test has caught the KeyboardInterrupt of a signal: ``session.shouldstop``."""
 FORCE_AFTER_SIGNALS: Final = 3
 """The third signal during shutdown interrupts it after all; earlier ones only end its waits."""
 

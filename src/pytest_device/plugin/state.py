@@ -13,6 +13,7 @@ import pytest
 
 from pytest_device.errors import ConfigError, DeviceError
 from pytest_device.plugin.markers import SINGLE
+from pytest_device.plugin.signals import TERMINATED
 from pytest_device.scheduling.history import History
 from pytest_device.spec import SessionType, Share
 
@@ -104,8 +105,10 @@ def ended_by_interrupt(session: pytest.Session) -> bool:
     ``-x`` and ``--stepwise`` end it as they should, though its exit status may be the same: after ``-x``, too, with
     pytest-xdist.
     """
-    has_status = session.exitstatus == pytest.ExitCode.INTERRUPTED
-    return has_status and not (session.shouldstop or session.shouldfail)
+    if session.exitstatus != pytest.ExitCode.INTERRUPTED or session.shouldfail:
+        return False
+
+    return session.shouldstop in {False, TERMINATED}
 
 
 def history_of(config: pytest.Config) -> History:
