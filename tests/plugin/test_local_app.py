@@ -30,6 +30,7 @@ def where(driver):
 @pytest.mark.parametrize("device_appium_options", [build], indirect=True)
 def test_installs_a_build(device_driver):
     assert where(device_driver) == "/"
+    device_driver.execute_script("lambda-status=passed")
 
 nothing = [{{}}, UiAutomator2Options(), {{"browserName": "", "appPackage": None}}]
 
@@ -56,5 +57,8 @@ def test_a_session_has_the_projects_app(pytester: pytest.Pytester) -> None:
 
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(
-        [f"device app id: {PROJECT} (device_app_root in the ini file)"]
+        [
+            f"device app id: {PROJECT} (device_app_root in the ini file)",
+            "the local device ignored scripts for another service (lambda-status): *",
+        ]
     )

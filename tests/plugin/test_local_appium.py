@@ -83,6 +83,8 @@ def builds(tmp_path: Path) -> Generator[str]:
         yield url
 
 
+# In the gate, `test_appium` has the errors and the environment on recorded answers, and the examples have the options.
+@pytest.mark.nightly
 @pytest.mark.usefixtures("installed_programs")
 def test_suites_for_android_and_in_another_language_run_unchanged(
     pytester: pytest.Pytester, builds: str

@@ -13,7 +13,10 @@ from selenium.common.exceptions import (
 from tests.service.appium_driver.conftest import seen
 
 
-@pytest.fixture(params=["phone", "iphone"])
+# In the gate, buttons of iOS are pressed by their labels in `test_permissions`, and by scripts in `test_ios`.
+@pytest.fixture(
+    params=["phone", pytest.param("iphone", marks=pytest.mark.nightly)],
+)
 def driver(request: pytest.FixtureRequest) -> Remote:
     driver: Remote = request.getfixturevalue(request.param)
     seen(driver, "text").send_keys("Buy milk")
