@@ -130,7 +130,7 @@ def test_each_filter_and_interlacing_is_undone(tmp_path: Path) -> None:
 
 
 def test_a_decompression_bomb_takes_no_memory(tmp_path: Path) -> None:
-    bomb = png((b"IDAT", zlib.compress(bytes(200_000_000), 9)))
+    bomb = png((b"IDAT", zlib.compress(bytes(40_000_000), 1)))
     tracemalloc.start()
     try:
         problems(tmp_path, bomb)

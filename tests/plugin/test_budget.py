@@ -115,7 +115,14 @@ def test_with_warn_the_run_goes_on(
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("price", ["cheap", "nan", "-1", "1,5"])
+@pytest.mark.parametrize(
+    "price",
+    [
+        "nan",
+        "-1",
+        *(pytest.param(price, marks=pytest.mark.nightly) for price in ("cheap", "1,5")),
+    ],
+)
 def test_a_price_that_is_no_number_is_one_line_and_changes_no_result(
     pytester: pytest.Pytester, price: str
 ) -> None:

@@ -34,10 +34,11 @@ CONFIG: Final[Fault] = (
     [
         ([INFRASTRUCTURE], "True", 10, 2),
         ([INFRASTRUCTURE], "False", 1, 0),
-        ([CONFIG], "True", 11, 0),
         ([CONFIG, INFRASTRUCTURE], "True", 11, 0),
-        ([], "False", 1, 0),
-        ([], "True", 0, 0),
+        *(
+            pytest.param(*case, 0, marks=pytest.mark.nightly)
+            for case in (([CONFIG], "True", 11), ([], "False", 1), ([], "True", 0))
+        ),
         pytest.param([INFRASTRUCTURE], "True", 10, 0, marks=pytest.mark.nightly),
         *(
             pytest.param(*case, 2, marks=pytest.mark.nightly)

@@ -100,10 +100,9 @@ def test_tests_on_two_drives_of_windows_run_with_the_ini_file_that_pytest_finds(
     [
         ["--device-app-root=../app"],
         # Below the ini file, which pytest finds all the same.
-        [
-            "--device-artifacts-dir",
-            "artifacts",
-        ],
+        pytest.param(
+            ["--device-artifacts-dir", "artifacts"], marks=pytest.mark.nightly
+        ),
         [
             "--device-artifacts-dir",
             "artifacts",
@@ -112,7 +111,10 @@ def test_tests_on_two_drives_of_windows_run_with_the_ini_file_that_pytest_finds(
         ["--device-artifacts-dir", "../elsewhere"],  # does not exist
         ["--device-identifier", "x" * 300],
         ["-c", "pytest.ini", "--device-app-root", "../app"],
-        ["-n", "1", "--device-artifacts-dir", "artifacts"],
+        pytest.param(
+            ["-n", "1", "--device-artifacts-dir", "artifacts"],
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_a_value_that_hides_nothing_is_accepted(

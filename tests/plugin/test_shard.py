@@ -185,8 +185,12 @@ def test_durations_in_the_repository_balance_the_shards(
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize(
     "durations",
-    ["[]", "{", "[" * 9**5, '{"test_it.py::test_two": 90000}'],
-    ids=["list", "cut", "brackets", "milliseconds"],
+    [
+        pytest.param("[]", id="list", marks=pytest.mark.nightly),
+        pytest.param("{", id="cut", marks=pytest.mark.nightly),
+        pytest.param("[" * 9**5, id="brackets"),
+        pytest.param('{"test_it.py::test_two": 90000}', id="milliseconds"),
+    ],
 )
 def test_unreadable_durations_end_the_run_because_other_machines_may_read_them(
     pytester: pytest.Pytester, durations: str
@@ -240,7 +244,17 @@ def test_workers_share_the_tests_of_a_shard(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.usefixtures("shared")
-@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "1/2/3", "a/b", "1/1001", "-1/2"])
+@pytest.mark.parametrize(
+    "shard",
+    [
+        "3/2",
+        "a/b",
+        *(
+            pytest.param(shard, marks=pytest.mark.nightly)
+            for shard in ("0/2", "2", "1/2/3", "1/1001", "-1/2")
+        ),
+    ],
+)
 def test_an_impossible_shard_is_refused(pytester: pytest.Pytester, shard: str) -> None:
     pytester.makepyfile(test_it=PLAIN)
 
