@@ -101,7 +101,9 @@ class DeviceCarriers:
             return report
 
         directory = directory_of(item, self._settings)
-        written = list(written_since(directory, item.stash[_BEGAN]))
+        # Another plugin may run the phases, and ask for no report of the setup.
+        began = item.stash.get(_BEGAN, call.start)
+        written = list(written_since(directory, began))
         files: dict[str, Path] = {}
         if report.failed or item.stash.get(FAILED, False):
             files = {shown_name(path): path for path in attached(written)}
