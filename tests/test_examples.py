@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 WITHOUT_BDD = "import sys; sys.modules['pytest_bdd'] = None; import pytest; sys.exit(pytest.main())"
 
 
+@pytest.mark.nightly
 def test_scenarios_are_skipped_without_pytest_bdd() -> None:
     command = [
         sys.executable,

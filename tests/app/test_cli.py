@@ -230,6 +230,7 @@ def test_a_directory_without_a_project_is_a_usage_error(tmp_path: Path) -> None:
     assert "is not the directory of a vendor app: it has no package.json" in done.stderr
 
 
+@pytest.mark.nightly
 def test_without_node_the_pinned_one_is_installed_in_the_cache(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

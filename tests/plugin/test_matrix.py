@@ -65,6 +65,7 @@ def test_a_list_of_identifiers_runs_the_test_on_each_of_them(
     assert matrix.statuses() == 3 * ["stopped"]
 
 
+@pytest.mark.nightly
 def test_workers_collect_the_same_tests(
     pytester: pytest.Pytester,
 ) -> None:

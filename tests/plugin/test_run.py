@@ -974,6 +974,7 @@ def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(
     assert end["result"]["status"] == "interrupted"
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("service")
 def test_runs_with_the_same_name_do_not_collide(
     pytester: pytest.Pytester, tmp_path: Path
