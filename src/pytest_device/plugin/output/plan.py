@@ -163,7 +163,18 @@ def _schedule(
         steps, plan, lasting, lambda number, step: _room(requirements[number], step)
     )
 
-    return _Schedule(requirements, plan, steps, lasting, sessions)
+    return _Schedule(
+        requirements, plan, steps, lasting, _created(sessions, requirements)
+    )
+
+
+def _created(
+    sessions: Sequence[Lasting], requirements: Sequence[DeviceRequirement]
+) -> Sequence[Lasting]:
+    """Return the sessions that the run creates: those that it attaches to cost it neither a boot nor a minute."""
+    return [
+        session for session in sessions if not requirements[session.requirement].attach
+    ]
 
 
 def budget_problem(
@@ -197,7 +208,9 @@ def _lines(
     plan = schedule.plan
     steps = schedule.steps
     sessions = schedule.sessions
-    max_at_once = at_once(sessions_of(steps, plan, schedule.lasting))
+    max_at_once = at_once(
+        _created(sessions_of(steps, plan, schedule.lasting), schedule.requirements)
+    )
     yield from _devices(schedule.requirements, plan, sessions)
     takes = max((step.ends for step in steps), default=0.0)
     minutes = schedule.minutes
