@@ -71,9 +71,11 @@ def test_a_provider_that_refuses_at_once_redirects_with_its_error(pages: Pages) 
             ),
         ),
         ("wrong_user", "the page did not accept the user name: URL/refuse_user shows "),
-        (
+        # `plugin/test_external_sign_in` has it in a run.
+        pytest.param(
             "captcha",
             "the page shows a captcha: turn it off for tests at the provider. URL/captcha shows 'Just a moment: ",
+            marks=pytest.mark.nightly,
         ),
         ("captcha_after", "the page shows a captcha: turn it off for tests at the "),
         (

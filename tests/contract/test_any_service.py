@@ -32,6 +32,8 @@ ENVIRON: Final = {
 TYPES: Final = ENVIRON.get(
     "DEVICE_CONTRACT_TYPES", "agent-device,argent,appium,web-preview-only"
 ).split(",")
+AT_NIGHT: Final = () if ENVIRON else ("agent-device", "argent")
+"""Types of the local service whose programs other tests of the gate start: ``service/test_controllers``."""
 PLATFORM: Final = ENVIRON.get("DEVICE_PLATFORM", "android")
 READY_SECONDS: Final = 900
 MINUTES: Final = 5
@@ -129,7 +131,13 @@ class Story:
     read: httpx.Response
 
 
-@pytest.fixture(scope="module", params=TYPES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[pytest.mark.nightly] if name in AT_NIGHT else [])
+        for name in TYPES
+    ],
+)
 def story(request: pytest.FixtureRequest, service: HttpService) -> Story:
     """Create one session of a type, for all the tests that use it."""
     with service.session(request.param) as created:
