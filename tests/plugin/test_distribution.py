@@ -270,6 +270,7 @@ def test_a_test_with_two_devices_gets_both_or_none(suite: Suite) -> None:
     assert "stopped (confirmed)" in receipt(result)
 
 
+@pytest.mark.nightly
 def test_the_tests_of_a_dead_worker_run_on_another(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
@@ -314,6 +315,7 @@ def ended_early(suite: Suite, once: Once) -> Ran:
     return once("ended early", run)
 
 
+@pytest.mark.nightly
 def test_maxfail_ends_the_run_and_stops_all(ended_early: Ran) -> None:
     outcomes = ended_early.result.parseoutcomes()
 
@@ -322,6 +324,7 @@ def test_maxfail_ends_the_run_and_stops_all(ended_early: Ran) -> None:
     assert_all_are_stopped(ended_early.result)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_ends_after_anothers_failure_gets_no_more_tests(
     ended_early: Ran,
 ) -> None:

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.runs import ON_WORKERS
+from tests.plugin.runs import ON_A_WORKER, ON_WORKERS
 
 SUITE = """
 import pytest
@@ -20,7 +20,7 @@ ACTIVE = 'until="2999-01-31", reason="the login is being rebuilt"'
 EXPIRED = 'until="2020-01-31", reason="the login is being rebuilt"'
 
 
-@pytest.mark.parametrize("options", ON_WORKERS)
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_quarantined_test_runs_and_does_not_fail_the_run(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
