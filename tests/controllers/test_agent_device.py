@@ -259,10 +259,18 @@ def test_a_call_without_a_response_times_out(controller: ScriptedServer) -> None
         headers={"Content-Length": "100"}, rest=b" ", pause=60
     )
 
-    with pytest.raises(ControllerLostError, match="does not respond in time"):
-        agent_device(controller, timeout_seconds=0.2).snapshot()
+    errors: list[str] = []
 
-    assert eventually(lambda: len(controller.asked) == 1)
+    def is_reported() -> bool:
+        with pytest.raises(ControllerLostError) as lost:
+            agent_device(controller, timeout_seconds=0.2).snapshot()
+        errors.append(str(lost.value))
+        return "does not respond in time" in errors[-1]
+
+    # On a busy machine, the limit of the whole call may come first.
+    assert eventually(is_reported)
+    # Each call was sent once.
+    assert eventually(lambda: len(controller.asked) == len(errors))
 
 
 @pytest.mark.parametrize(
