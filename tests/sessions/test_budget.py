@@ -9,8 +9,9 @@ from pytest_device.events import (
     SessionRef,
     Stopped,
     TakenOver,
+    Unused,
 )
-from pytest_device.sessions.breaker import CREATE, AttemptId, RunBreaker
+from pytest_device.sessions.breaker import CREATE, UNUSED, AttemptId, RunBreaker
 from pytest_device.sessions.budget import Budget
 from tests.fakes.clock import FakeClock
 
@@ -33,6 +34,28 @@ def test_a_session_counts_once_from_its_create_call_on(process: str) -> None:
     budget.add(Created(SESSION), process)
     clock.now += 60
     assert budget.used_minutes == 2
+
+
+@pytest.mark.parametrize("process", ["", "gw0"])
+def test_a_session_that_no_test_used_counts_until_its_end(process: str) -> None:
+    clock = FakeClock(0.0)
+    budget = Budget(8, clock)
+    breaker = RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+    breaker.ready(CREATE, AttemptId(process, 1))
+    clock.now += 60
+
+    breaker.released(UNUSED, AttemptId(process, 2))
+
+    clock.now += 60
+    assert budget.used_minutes == 1
+    # At the end of the process.
+    for event in (
+        Created(SESSION),
+        Unused(SESSION),
+        Stopped(SESSION, "stopped", running_seconds=60),
+    ):
+        budget.add(event, process)
+    assert budget.used_minutes == 1
 
 
 def test_the_sessions_of_a_crashed_worker_count_until_its_crash() -> None:

@@ -25,6 +25,8 @@ from pytest_device.events import (
     Stopped,
     Unused,
 )
+from pytest_device.sessions.breaker import RunBreaker
+from pytest_device.sessions.budget import Budget
 from tests.fakes.network import FakeNetwork, Fault
 from tests.sessions.pool_harness import (
     ANDROID,
@@ -376,6 +378,25 @@ def test_the_thread_exists_only_while_something_boots(
 
     harness.prefetch()
     assert eventually(nothing_boots)
+
+
+def test_a_prefetched_session_uses_the_budget_until_it_is_stopped_unused(
+    harness_of: MakeHarness, network: FakeNetwork
+) -> None:
+    clock = network.clock
+    budget = Budget(100, clock)
+    breaker = RunBreaker(2, clock, interval_seconds=5, retry_quota=0, budget=budget)
+    harness = harness_of(breaker=breaker)
+    harness.prefetch(ANDROID)
+    assert boot_on(harness, lambda: budget.used_minutes > 0)
+
+    harness.pool.release([], lambda _requirement: 0)
+
+    assert eventually(nothing_boots)
+    assert network.statuses() == ["stopped"]
+    used = budget.used_minutes
+    clock.sleep(600)
+    assert budget.used_minutes == used
 
 
 def test_prefetching_begins_once_the_system_has_room_for_a_thread(

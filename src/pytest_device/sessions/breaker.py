@@ -44,6 +44,8 @@ CREATE: Final = "create"
 """Key of create calls that fail in front of the service, whatever they request."""
 BUDGET: Final = "budget"
 """Key that asks whether the run still has device minutes for a session that waits for capacity."""
+UNUSED: Final = "unused"
+"""Key that is released for a session that has ended without a test: no report will have its events for long."""
 RETRY: Final = "retry"
 """Key that asks for one more run of a test whose device failed."""
 SLOTS: Final = "slots"
@@ -354,6 +356,12 @@ class RunBreaker(LocalBreaker):
             self._budget.begin(attempt.process)
         super().ready(key, attempt)
 
+    def released(self, key: str, attempt: AttemptId) -> None:
+        """Record that an attempt was abandoned, or a session ended unused, which uses the budget no longer."""
+        if key == UNUSED and self._budget:
+            self._budget.unused(attempt.process)
+        super().released(key, attempt)
+
     def lost(self, process: str) -> None:
         """Release the attempts of a process that has ended, and end the use of its sessions."""
         super().lost(process)
@@ -416,6 +424,10 @@ class Permits:
         permit = self.new(BUDGET)
         permit.may_begin()
         permit.release()
+
+    def note_unused(self) -> None:
+        """Record that a session has ended without a test."""
+        self.breaker.released(UNUSED, AttemptId("", next(self._numbers)))
 
     def begin(
         self, keys: Iterable[str], patience_seconds: float

@@ -15,6 +15,7 @@ from pytest_device.sessions.events import (
     Ready,
     Stopped,
     TakenOver,
+    Unused,
 )
 
 _MINUTE: Final = 60.0
@@ -27,6 +28,8 @@ class _Use:
 
     began: float
     worker: str
+    is_taken_over: bool = False
+    """Whether another process, or an earlier run, created it."""
     earlier_seconds: float = 0.0
     """How long other processes of the run used it before, which kept it warm."""
     boot_seconds: float = 0.0
@@ -52,7 +55,7 @@ class Budget:
         self._unnamed: dict[str, list[float]] = defaultdict(list)
         """When sessions began whose events have not arrived, by worker."""
         self._lost_seconds = 0.0
-        """The use of such sessions by workers that are gone: their events never arrive."""
+        """The use of such sessions that have ended: their events arrive at the end of the run, or never."""
         self._uses: dict[str, _Use] = {}
         """By session ID."""
         self._lock = threading.Lock()  # workers ask from several threads
@@ -61,6 +64,12 @@ class Budget:
         """Count a session of a process from now on."""
         with self._lock:
             self._unnamed[worker].append(self._clock())
+
+    def unused(self, worker: str) -> None:
+        """Count a session of a process only until now: it has ended without a test."""
+        with self._lock:
+            if unnamed := self._unnamed[worker]:
+                self._lost_seconds += self._clock() - unnamed.pop(0)
 
     def lost(self, worker: str) -> None:
         """Count the sessions of a worker that is gone only until now: its reaper stops them."""
@@ -75,9 +84,11 @@ class Budget:
 
     def add(self, entry: object, worker: str = "") -> None:
         """Count an event of a session; those that the run does not pay for, and other entries, change nothing."""
-        if isinstance(entry, _Counted):
-            with self._lock:
+        with self._lock:
+            if isinstance(entry, _Counted):
                 self._count(entry, entry.session.session_id, worker)
+            elif isinstance(entry, Unused):
+                self._forget(entry.session.session_id)
 
     def _count(self, entry: _Counted, session_id: str, worker: str) -> None:
         match entry:
@@ -90,7 +101,9 @@ class Budget:
                 now = self._clock()
                 earlier = self._uses.get(session_id)
                 earlier_seconds = earlier.total(now) if earlier else 0.0
-                self._uses[session_id] = _Use(now, worker, earlier_seconds)
+                self._uses[session_id] = _Use(
+                    now, worker, is_taken_over=True, earlier_seconds=earlier_seconds
+                )
             case Ready(boot_seconds=boot):
                 if session_id in self._uses:
                     self._uses[session_id].boot_seconds = boot or 0.0
@@ -102,6 +115,12 @@ class Budget:
                 self._end(session_id, None)
             case _:
                 assert_never(entry)
+
+    def _forget(self, session_id: str) -> None:
+        """Forget a session that was counted when it ended, by ``unused``."""
+        use = self._uses.get(session_id)
+        if use and not use.is_taken_over:
+            del self._uses[session_id]
 
     def _end(self, session_id: str, seconds: float | None) -> None:
         use = self._uses.get(session_id)

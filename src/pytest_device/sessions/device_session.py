@@ -431,14 +431,16 @@ class DeviceSession:
 
         Events are deferred until ``deliver``. It ends in any case: only then is its slot free.
         """
+        is_wasted = (
+            self.assignment.is_unused
+            and self.is_created
+            and self._has_timed_out is None
+            and not (self.is_over or self.assignment.error)
+        )
+
         try:
             with self._config.relay.deferring(self.deferred):
-                is_wasted = (
-                    self.assignment.is_unused
-                    and self.is_created
-                    and self._has_timed_out is None
-                )
-                if is_wasted and not (self.is_over or self.assignment.error):
+                if is_wasted:
                     self._config.relay.event(events.Unused(self.ref()))
 
                 if self._start_error and self.state is State.STARTING:
@@ -449,6 +451,8 @@ class DeviceSession:
                 self._stop()
         finally:
             self._end()
+            if is_wasted and self._attempt.taken_over_at is None:
+                self._config.permits.note_unused()
 
     def _stop(self) -> None:
         if not self.is_created or self._ends_as is not State.ENDED:
