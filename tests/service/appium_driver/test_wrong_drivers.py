@@ -235,6 +235,10 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         Change("recording.js", "return video ? video.toString", "return false ? ''.at"),
         Change("elements.js", "if (isHome(before)) {", "if (false) {"),
         Change("actions.js", "if (source.type !== 'pointer') return;", "return;"),
+        Change("actions.js", "if (this.inputs?.areHeld)", "if (false)"),
+        Change(
+            "actions.js", "this.inputs = new Inputs();", "this.inputs ??= new Inputs();"
+        ),
         Change(
             "mobile.js",
             "{ packageName: id, versionCode",

@@ -24,6 +24,18 @@ VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
 PAGE: Final = """
     <button data-testid="view" onpointerdown="textContent = event.pointerType">Go</button>"""
 
+TOUCHES: Final = """
+    <button data-testid="view" ontouchstart="textContent = event.touches.length"
+        onclick="textContent += ' click'">Go</button>"""
+
+
+def fingers_after_one_was_left(driver: Remote) -> str:
+    """Leave a finger on a view, then press it; return how many touched it."""
+    view = driver.find_element(*VIEW)
+    ActionChains(driver).click_and_hold(view).perform()
+    driver.execute_script("mobile: clickGesture", {"elementId": view.id})
+    return view.text
+
 
 def pressed_by_default_pointer(driver: Remote) -> str:
     """Press a view with the client's default pointer, a mouse; return what pressed it."""
@@ -72,6 +84,15 @@ RELATIVE: Final = replace(
 )
 
 ROWS: Final = (
+    Row(
+        name="a-finger-that-was-left-down",
+        platforms=(ANDROID,),
+        rule="Actions begin anew: a finger of earlier ones is not on the screen.",
+        source=server("utils/w3c/ActionsExecutor.java", "5f42f0e2"),
+        page=TOUCHES,
+        example=fingers_after_one_was_left,
+        answer="1 click",
+    ),
     PLACELESS,
     replace(PLACELESS, platforms=(IOS,), source=SYNTHESIZER),
     RELATIVE,

@@ -22,7 +22,9 @@ export const commands = {
 
     const page = await this.page();
     page.refuseDialog();
-    this.inputs ??= new Inputs();
+    // Phones' drivers begin anew with each command: Android cancels the touch of a finger that an earlier one left down.
+    if (this.inputs?.areHeld) await this.inputs.release(page, 'touchCancel');
+    this.inputs = new Inputs();
 
     const screen = await this.askPage('screen');
     const centerOf = (element) => this.askPage('center', {}, element);
@@ -48,7 +50,7 @@ export const commands = {
   },
 };
 
-/** The state of all input sources, which lasts from command to command until it is released. */
+/** The state of all input sources in a command, and after it until it is released. */
 class Inputs {
   /**
    * The fingers by the ID of their source: { x, y, isDown, number, downSince, mayPressLong }.
@@ -73,9 +75,15 @@ class Inputs {
     }
   }
 
-  async release(page) {
+  /** Whether a finger or a key is down. */
+  get areHeld() {
+    return this.#touches().length > 0 || this.#keyboard.hasHeldKeys;
+  }
+
+  /** Release all keys, and end all touches: with `type` touchCancel, they have no effect. */
+  async release(page, type = 'touchEnd') {
     const events = this.#keyboard.released();
-    if (this.#touches().length > 0) events.push(['Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] }]);
+    if (this.#touches().length > 0) events.push(['Input.dispatchTouchEvent', { type, touchPoints: [] }]);
 
     await page.input(events);
   }

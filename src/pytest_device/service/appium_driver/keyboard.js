@@ -117,6 +117,10 @@ export class Keyboard {
     return [...this.#held.keys()].toReversed().map((value) => this.up(value));
   }
 
+  get hasHeldKeys() {
+    return this.#held.size > 0;
+  }
+
   /** The bits of the held modifiers. */
   get modifiers() {
     let bits = 0;
