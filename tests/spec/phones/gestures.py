@@ -11,6 +11,7 @@ from selenium.webdriver import ActionChains
 from tests.spec.phones.row import (
     ANDROID,
     IOS,
+    NOT_READ,
     UIAUTOMATOR2,
     WEBDRIVERAGENT,
     XCUITEST,
@@ -28,6 +29,10 @@ TOUCHES: Final = """
     <button data-testid="view" ontouchstart="textContent = event.touches.length"
         onclick="textContent += ' click'">Go</button>"""
 
+ASKS: Final = """
+    <button data-testid="view" oncontextmenu="confirm('Delete?'); outerHTML =
+        '<button data-testid=view onclick=this.textContent=1>Deleted</button>'">Go</button>"""
+
 
 def fingers_after_one_was_left(driver: Remote) -> str:
     """Leave a finger on a view, then press it; return how many touched it."""
@@ -35,6 +40,16 @@ def fingers_after_one_was_left(driver: Remote) -> str:
     ActionChains(driver).click_and_hold(view).perform()
     driver.execute_script("mobile: clickGesture", {"elementId": view.id})
     return view.text
+
+
+def text_after_a_question(driver: Remote) -> str:
+    """Press a view for long, answer its question, and tap what replaces it; return its text."""
+    pressed = {"elementId": driver.find_element(*VIEW).id}
+    driver.execute_script("mobile: longClickGesture", pressed)
+    driver.switch_to.alert.accept()
+
+    ActionChains(driver).click(driver.find_element(*VIEW)).perform()
+    return driver.find_element(*VIEW).text
 
 
 def pressed_by_default_pointer(driver: Remote) -> str:
@@ -92,6 +107,15 @@ ROWS: Final = (
         page=TOUCHES,
         example=fingers_after_one_was_left,
         answer="1 click",
+    ),
+    Row(
+        name="a-long-press-that-opens-a-dialog",
+        platforms=(ANDROID,),
+        rule="A touch that opens a dialog ends, and the next one counts.",
+        source=NOT_READ,
+        page=ASKS,
+        example=text_after_a_question,
+        answer="1",
     ),
     PLACELESS,
     replace(PLACELESS, platforms=(IOS,), source=SYNTHESIZER),

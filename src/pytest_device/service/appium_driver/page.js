@@ -184,7 +184,13 @@ export class Page {
 
   /** Send input events one after the other; return once the page has handled all of them, or a dialog is open. */
   async dispatch(events) {
-    const sent = events.map(([method, params]) => this.sendToDocument(method, params));
+    const sent = events.map(([method, params]) => {
+      if (!this.#stopper || params.type !== 'touchEnd') return this.sendToDocument(method, params);
+
+      // The page handles it after the dialog. Without it, the browser would ignore the next touch.
+      this.send(method, params).catch(() => {}); // of a page that ends with the dialog
+      return null;
+    });
     const results = await Promise.allSettled(sent);
 
     const failed = results.find(({ status, reason }) => status === 'rejected' && !isAlert(reason));
