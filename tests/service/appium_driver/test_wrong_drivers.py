@@ -236,10 +236,8 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         Change("elements.js", "if (isHome(before)) {", "if (false) {"),
         Change("actions.js", "if (source.type !== 'pointer') return;", "return;"),
         Change("actions.js", "if (this.inputs?.areHeld)", "if (false)"),
-        Change("page.js", "params.type !== 'touchEnd'", "true"),
-        Change(
-            "actions.js", "this.inputs = new Inputs();", "this.inputs ??= new Inputs();"
-        ),
+        Change("page.js", "!ENDS.has(params.type)", "true"),
+        Change("actions.js", "this.inputs = new", "this.inputs ??= new"),
         Change(
             "mobile.js",
             "{ packageName: id, versionCode",

@@ -29,6 +29,11 @@ TOUCHES: Final = """
     <button data-testid="view" ontouchstart="textContent = event.touches.length"
         onclick="textContent += ' click'">Go</button>"""
 
+WINDOW: Final = """
+    <button data-testid="view">Go</button>
+    <button data-testid="open" onclick="window.open('about:blank').document.write(
+        '<button data-testid=view onclick=this.textContent=1>New</button>')">Open</button>"""
+OPENS: Final = (By.XPATH, "//*[@resource-id='open']")
 ASKS: Final = """
     <button data-testid="view" oncontextmenu="confirm('Delete?'); outerHTML =
         '<button data-testid=view onclick=this.textContent=1>Deleted</button>'">Go</button>"""
@@ -40,6 +45,14 @@ def fingers_after_one_was_left(driver: Remote) -> str:
     ActionChains(driver).click_and_hold(view).perform()
     driver.execute_script("mobile: clickGesture", {"elementId": view.id})
     return view.text
+
+
+def text_in_another_window(driver: Remote) -> str:
+    """Leave a finger on a view, and press one in a window that opens; return its text."""
+    ActionChains(driver).click_and_hold(driver.find_element(*VIEW)).perform()
+    driver.find_element(*OPENS).click()
+    ActionChains(driver).click(driver.find_element(*VIEW)).perform()
+    return driver.find_element(*VIEW).text
 
 
 def text_after_a_question(driver: Remote) -> str:
@@ -107,6 +120,15 @@ ROWS: Final = (
         page=TOUCHES,
         example=fingers_after_one_was_left,
         answer="1 click",
+    ),
+    Row(
+        name="a-finger-that-was-left-in-another-window",
+        platforms=(ANDROID,),
+        rule="Actions begin anew: a finger of earlier ones is not on the screen.",
+        source=server("utils/w3c/ActionsExecutor.java", "5f42f0e2"),
+        page=WINDOW,
+        example=text_in_another_window,
+        answer="1",
     ),
     Row(
         name="a-long-press-that-opens-a-dialog",

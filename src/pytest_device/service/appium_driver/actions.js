@@ -23,8 +23,8 @@ export const commands = {
     const page = await this.page();
     page.refuseDialog();
     // Phones' drivers begin anew with each command: Android cancels the touch of a finger that an earlier one left down.
-    if (this.inputs?.areHeld) await this.inputs.release(page, 'touchCancel');
-    this.inputs = new Inputs();
+    if (this.inputs?.areHeld) await this.inputs.cancel();
+    this.inputs = new Inputs(page);
 
     const screen = await this.askPage('screen');
     const centerOf = (element) => this.askPage('center', {}, element);
@@ -34,11 +34,10 @@ export const commands = {
       if (hasMenus) await unlessDialog(this.askPage('longPress', point));
     };
     try {
-      await this.inputs.perform(page, sources, { screen, centerOf, onLongPress });
+      await this.inputs.perform(sources, { screen, centerOf, onLongPress });
       await page.settled();
     } catch (error) {
       if (!(error instanceof PageClosed)) throw error; // a touch or a key has closed it
-      this.inputs = null; // no finger is left on the page behind it
     }
   },
 
@@ -46,12 +45,16 @@ export const commands = {
   async releaseActions() {
     const { inputs } = this;
     this.inputs = null;
-    if (inputs) await inputs.release(await this.page());
+    if (!inputs) return;
+
+    await this.page(); // reports a crash
+    await inputs.release();
   },
 };
 
-/** The state of all input sources in a command, and after it until it is released. */
+/** The state of all input sources in a command, and after it until it is released; all of them are on one page. */
 class Inputs {
+  #page;
   /**
    * The fingers by the ID of their source: { x, y, isDown, number, downSince, mayPressLong }.
    *
@@ -60,8 +63,12 @@ class Inputs {
   #pointers = new Map();
   #keyboard = new Keyboard();
 
+  constructor(page) {
+    this.#page = page;
+  }
+
   /** Perform the actions of all sources, tick by tick: the first ones at once, then the second ones. */
-  async perform(page, sources, { screen, centerOf, onLongPress }) {
+  async perform(sources, { screen, centerOf, onLongPress }) {
     const ticks = Math.max(0, ...sources.map(({ actions }) => actions.length));
     for (let index = 0; index < ticks; index += 1) {
       const tick = [];
@@ -70,7 +77,7 @@ class Inputs {
         if (action) tick.push({ source, action: await this.#aimed(source, action, screen, centerOf) });
       }
 
-      await this.#performTick(page, tick);
+      await this.#performTick(tick);
       await this.#pressLong(onLongPress);
     }
   }
@@ -80,12 +87,26 @@ class Inputs {
     return this.#touches().length > 0 || this.#keyboard.hasHeldKeys;
   }
 
-  /** Release all keys, and end all touches: with `type` touchCancel, they have no effect. */
-  async release(page, type = 'touchEnd') {
+  /** Release all keys, and lift all fingers. */
+  async release() {
+    await this.#page.input(this.#endsBy('touchEnd'));
+  }
+
+  /** Release all keys, and end all touches without an effect. The page may have another one in front, or a dialog. */
+  async cancel() {
+    try {
+      await this.#page.dispatch(this.#endsBy('touchCancel'));
+    } catch (error) {
+      if (!this.#page.isGone) throw error;
+    }
+  }
+
+  /** Return the events that release all keys and end all touches. */
+  #endsBy(type) {
     const events = this.#keyboard.released();
     if (this.#touches().length > 0) events.push(['Input.dispatchTouchEvent', { type, touchPoints: [] }]);
 
-    await page.input(events);
+    return events;
   }
 
   /** Return an action with its target as a point of the screen. Throws MoveTargetOutOfBounds. */
@@ -111,7 +132,7 @@ class Inputs {
   }
 
   /** Perform the actions of one tick, which lasts as long as the longest of them. */
-  async #performTick(page, tick) {
+  async #performTick(tick) {
     const duration = Math.max(0, ...tick.map(({ action }) => action.duration ?? 0));
     const begin = Date.now();
 
@@ -122,15 +143,15 @@ class Inputs {
       movements.push({ pointer, from: { x: pointer.x, y: pointer.y }, to: action, ms: action.duration ?? 0 });
     }
 
-    await page.dispatch(this.#eventsOf(tick));
-    await this.#move(page, movements, begin);
+    await this.#page.dispatch(this.#eventsOf(tick));
+    await this.#move(movements, begin);
 
     const rest = begin + duration - Date.now();
     if (rest > 0) await setTimeout(rest);
   }
 
   /** Move fingers along straight lines, each in its time, which began at `begin`. */
-  async #move(page, movements, begin) {
+  async #move(movements, begin) {
     const end = begin + Math.max(0, ...movements.map(({ ms }) => ms));
     let isOver = movements.length === 0;
     while (!isOver) {
@@ -148,7 +169,7 @@ class Inputs {
         }
         Object.assign(pointer, { x, y });
       }
-      if (isTouchMoved) await page.dispatch([this.#touchEvent('touchMove')]);
+      if (isTouchMoved) await this.#page.dispatch([this.#touchEvent('touchMove')]);
 
       if (!isOver) await setTimeout(Math.min(FRAME_MS, Math.max(end - Date.now(), 1)));
     }

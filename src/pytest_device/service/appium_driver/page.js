@@ -30,6 +30,8 @@ const WORLD_MS = 10_000;
 const CHANGE_MS = 1000;
 const SCRIPT_MS = 60_000;
 const TRIES = 5;
+/** The types of input events that end a touch. */
+const ENDS = new Set(['touchEnd', 'touchCancel']);
 const LOST_WORLD = /context|navigated|Cannot find/i;
 const REFUSALS = {
   selector: errors.InvalidSelectorError, argument: errors.InvalidArgumentError, state: errors.InvalidElementStateError,
@@ -185,7 +187,7 @@ export class Page {
   /** Send input events one after the other; return once the page has handled all of them, or a dialog is open. */
   async dispatch(events) {
     const sent = events.map(([method, params]) => {
-      if (!this.#stopper || params.type !== 'touchEnd') return this.sendToDocument(method, params);
+      if (!this.#stopper || !ENDS.has(params.type)) return this.sendToDocument(method, params);
 
       // The page handles it after the dialog. Without it, the browser would ignore the next touch.
       this.send(method, params).catch(() => {}); // of a page that ends with the dialog
