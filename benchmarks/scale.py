@@ -24,7 +24,8 @@ from uuid import uuid4
 import psutil
 
 from pytest_device.plugin.provider.backend import RemoteBackend
-from pytest_device.sessions.device_session import DeviceSession, SessionConfig
+from pytest_device.sessions.attempt import SessionConfig
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.network import endpoint_at

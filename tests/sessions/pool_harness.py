@@ -9,14 +9,9 @@ import httpx
 from pytest_device import Session, SessionClient, SessionRequest, WaitPolicy
 from pytest_device.events import Event
 from pytest_device.report.verdict import verdict_of
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import Breaker, LocalBreaker, Permits
-from pytest_device.sessions.device_session import (
-    DeviceSession,
-    ProblemOf,
-    SessionConfig,
-    WarmSession,
-    advance_due,
-)
+from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.lifecycle import skip_controller_check
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest_device
-from pytest_device.sessions.device_session import Assignment
+from pytest_device.sessions.assignment import Assignment
 
 SOURCE = Path(pytest_device.__file__).parent
 POOL = {"sessions/pool.py"}

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pytest_device.sessions.pool import run_concurrently
+from pytest_device.sessions.concurrently import run_concurrently
 
 PATIENCE_SECONDS = 60.0
 

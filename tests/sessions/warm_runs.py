@@ -9,7 +9,8 @@ from uuid import uuid4
 
 from pytest_device import WaitPolicy
 from pytest_device.events import Event, Ready, StateChanged
-from pytest_device.sessions.device_session import DeviceSession, SessionConfig
+from pytest_device.sessions.attempt import SessionConfig
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement

@@ -8,13 +8,9 @@ import pytest
 
 from pytest_device.errors import NotAttemptedError
 from pytest_device.plugin.output.failure import add_section
-from pytest_device.plugin.output.outcomes import (
-    NOT_RETRIED,
-    RETRIED,
-    add_property,
-)
+from pytest_device.plugin.output.outcomes import NOT_RETRIED, RETRIED, add_property
 from pytest_device.plugin.output.terminal import CAUSE, VERDICT, first_line
-from pytest_device.plugin.provider.devices import sessions_of
+from pytest_device.plugin.provider.acquired import sessions_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import RETRIES, definitions_of, requirements_of
 from pytest_device.sessions.breaker import RETRY, key_of

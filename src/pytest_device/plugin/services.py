@@ -369,7 +369,8 @@ def _refuse_if_it_has_a_device(config: pytest.Config, service: str) -> None:
     """
     from pytest_device.errors import ConfigError
     from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.devices import CURRENT_DEVICES, sessions_of
+    from pytest_device.plugin.provider.acquired import sessions_of
+    from pytest_device.plugin.provider.devices import CURRENT_DEVICES
     from pytest_device.plugin.provider.reach import unreachable_service
 
     devices = config.stash.get(CURRENT_DEVICES, None)

@@ -5,13 +5,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig
 from pytest_device.sessions.client import SessionClient
-from pytest_device.sessions.device_session import (
-    DeviceSession,
-    ProblemOf,
-    SessionConfig,
-    advance_due,
-)
+from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
 from pytest_device.sessions.models import Session

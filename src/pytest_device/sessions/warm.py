@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
-from pytest_device.sessions.device_session import DeviceSession, ProblemOf, WarmSession
+from pytest_device.sessions.attempt import ProblemOf, WarmSession
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import (
     Note,
     SessionRef,

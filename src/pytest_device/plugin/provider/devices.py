@@ -1,12 +1,10 @@
 """Gives a test its sessions, from the pool or from a wider-scoped driver, and takes them back afterwards."""
 
-import logging
 import math
 import os
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +21,10 @@ from pytest_device.errors import (
     SessionTimeoutError,
     StopFailedError,
 )
+from pytest_device.plugin.provider.acquired import ACQUIRED, Sessions, sessions_of
 from pytest_device.plugin.provider.backend import Backend, RemoteBackend
+from pytest_device.plugin.provider.cleanup import Cleanup
+from pytest_device.plugin.provider.held_drivers import HeldDrivers
 from pytest_device.plugin.provider.reach import refuse_unreachable
 from pytest_device.plugin.provider.requirements import (
     Lookahead,
@@ -34,20 +35,18 @@ from pytest_device.plugin.provider.requirements import (
 )
 from pytest_device.plugin.provider.sign_in import prepare_sign_in
 from pytest_device.plugin.provider.timeouts import timer_paused
-from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (
     ACCESSES,
-    DRIVERS,
     FAILED,
     STARTS,
     WAITED,
-    ControllerAccess,
     note_session,
     providing,
     requirements_of,
 )
 from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
+from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.breaker import (
     WAIT_FOR_OTHERS_SECONDS,
     WAIT_WITH_DEVICE_SECONDS,
@@ -56,19 +55,16 @@ from pytest_device.sessions.breaker import (
     Permits,
     key_of,
 )
-from pytest_device.sessions.device_session import DeviceSession, SessionConfig
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.pool import Pool, is_good
+from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
-from pytest_device.spec import SessionType
 
 if TYPE_CHECKING:
-    from appium.webdriver.webdriver import WebDriver
-
     from pytest_device.plugin.markers import SessionNaming
     from pytest_device.plugin.output.event_log import EventLog
     from pytest_device.plugin.output.terminal import Pause
@@ -76,11 +72,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.request import DeviceRequirement
 
 
-_logger: Final = logging.getLogger("pytest_device")
 CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
-ACQUIRED: Final = pytest.StashKey[Mapping[str, DeviceSession]]()
-Sessions = Mapping[str, DeviceSession]
-"""Sessions by device name."""
 _TIMEOUT_ERRORS: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
 """Errors by which a test stops waiting; pytest-timeout raises the second."""
 _CLIENTS: Final = frozenset(
@@ -550,11 +542,6 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
     )
 
 
-def sessions_of(item: pytest.Item) -> Sessions:
-    """Return the sessions that a test has now."""
-    return item.stash.get(ACQUIRED, None) or {}
-
-
 def release_starts(item: pytest.Item) -> None:
     """Release the driver starts that a test has reserved but not made."""
     for start in item.stash.setdefault(STARTS, {}).values():
@@ -632,194 +619,3 @@ def _of_client(error: BaseException) -> bool:
         isinstance(error, OSError | ControllerError)
         or type(error).__module__.partition(".")[0] in _CLIENTS
     )
-
-
-class Cleanup:
-    """Resets the devices of all sessions of a process."""
-
-    def __init__(self) -> None:
-        self._start_urls: dict[str, str] = {}
-        """Page of each session's browser before its first test, by session ID."""
-        self._warned: set[str] = set()
-
-    def note_start(self, session: "Session") -> None:
-        """Record the page of a new session's device: a browser that argent drives is reset to it."""
-        if session.type == SessionType.ARGENT:
-            from pytest_device.controllers.argent import Argent
-            from pytest_device.controllers.reset import RESET_SECONDS, url_of
-
-            try:
-                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
-                    self._start_urls[str(session.id)] = url_of(argent)
-            except ControllerError as error:
-                _logger.info("could not read the start page of the device: %s", error)
-
-    def reset(self, session: "Session", access: ControllerAccess) -> bool:
-        """Reset a device after a test; False if the next test would not find it clean and available."""
-        try:
-            unable = self._reset(session, access)
-        except ControllerError as error:
-            _logger.warning(
-                "the device could not be reset and is not used for other tests: %s",
-                error,
-            )
-            return False
-
-        if unable and unable not in self._warned:
-            self._warned.add(unable)
-            _logger.warning(
-                "%s: tests on this device see what earlier tests left behind (share='test' gives each a fresh device)",
-                unable,
-            )
-
-        return True
-
-    def _reset(self, session: "Session", access: ControllerAccess) -> str:
-        from pytest_device.controllers.agent_device import AgentDevice
-        from pytest_device.controllers.argent import Argent
-        from pytest_device.controllers.reset import (
-            RESET_SECONDS,
-            reset_agent_device,
-            reset_argent,
-        )
-
-        match session.type:
-            case SessionType.AGENT_DEVICE:
-                with AgentDevice(
-                    session, access.environment, timeout_seconds=RESET_SECONDS
-                ) as device:
-                    device.apps = set()
-                    if isinstance(access.client, AgentDevice):
-                        device.apps = set(access.client.apps)
-
-                    return reset_agent_device(device)
-            case SessionType.ARGENT:
-                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
-                    return reset_argent(
-                        argent, self._start_urls.get(str(session.id), "")
-                    )
-            case _:  # Appium itself clears app data, controlled by appium:noReset and appium:fullReset
-                return ""
-
-
-@dataclass(slots=True, eq=False)
-class _HeldDriver:
-    """The resources that a wider-scoped fixture holds; ``requirements`` are those of all its tests."""
-
-    fixture: str
-    requirements: "Mapping[str, DeviceRequirement]"
-    sessions: Sessions
-    drivers: "Mapping[str, WebDriver]"
-    is_broken: bool = False
-    """Whether device, controller or app failed in a test: the next test gets a new driver."""
-    is_kept: bool = False
-    """Whether a test failed whose device is to be left running."""
-
-    def serves(self, requirements: "Sequence[DeviceRequirement]") -> bool:
-        """Return whether it can serve another test; ``requirements`` include the time that the test takes."""
-        if self.is_broken or self.is_kept:
-            return False
-
-        return all(
-            is_good(session, requirement.minutes) and not session.check_alive()
-            for session, requirement in zip(
-                self.sessions.values(), requirements, strict=True
-            )
-        )
-
-
-class HeldDrivers:
-    """All resources that wider-scoped fixtures hold in this process now."""
-
-    def __init__(self, pool: Pool, keep: Callable[[Sessions], None]) -> None:
-        """Create none yet; ``keep`` leaves the sessions of a failed test running."""
-        self.held: list[_HeldDriver] = []
-        self._pool = pool
-        self._keep = keep
-
-    def of(self, session: DeviceSession) -> _HeldDriver | None:
-        """Return what holds a session, None if nothing does."""
-        for driver in self.held:
-            if session in driver.sessions.values():
-                return driver
-
-        return None
-
-    def released(self, sessions: Sessions, *, keep: bool) -> Sessions:
-        """Return the sessions that a test releases; held ones stay, and are left running at the end if ``keep``."""
-        released: dict[str, DeviceSession] = {}
-        for name, session in sessions.items():
-            driver = self.of(session)
-            if driver is None:
-                released[name] = session
-            else:
-                driver.is_kept |= keep
-
-        return released
-
-    @contextmanager
-    def holding(
-        self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]"
-    ) -> Generator[None]:
-        """Hold the sessions of a test during the block, for all tests with its requirements."""
-        driver = _HeldDriver(fixture, requirements_of(item), sessions_of(item), drivers)
-        self.held.append(driver)
-        try:
-            yield
-        finally:
-            self.held.remove(driver)
-            self._pool.give_back(driver.sessions.values())
-
-            if driver.is_kept:
-                self._keep(driver.sessions)
-
-    def resume(
-        self, item: pytest.Item, timed_requirements: "Sequence[DeviceRequirement]"
-    ) -> None:
-        """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
-
-        pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
-        """
-        for fixture in SCOPED_DRIVERS.keys() & set(getattr(item, "fixturenames", ())):
-            driver = self._held_by(fixture)
-            if (
-                driver
-                and driver.requirements == requirements_of(item)
-                and driver.serves(timed_requirements)
-            ):
-                self._give(driver, item)
-            else:  # includes a failed setup, whose error pytest would raise again
-                test: Any = item
-                test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
-
-    def _held_by(self, fixture: str) -> _HeldDriver | None:
-        for driver in self.held:
-            if driver.fixture == fixture:
-                return driver
-
-        return None
-
-    def share(
-        self, item: pytest.Item, timed_requirements: "Sequence[DeviceRequirement]"
-    ) -> bool:
-        """Give a test without a driver the held device that others of its scope share, if any."""
-        fixtures = getattr(item, "fixturenames", ())
-        if not {"device_driver", "device_drivers"}.isdisjoint(fixtures):
-            return False
-
-        for driver in self.held:
-            if driver.requirements == requirements_of(item) and driver.serves(
-                timed_requirements
-            ):
-                self._give(driver, item)
-                return True
-
-        return False
-
-    def _give(self, driver: _HeldDriver, item: pytest.Item) -> None:
-        self._pool.hand_over(driver.sessions.values(), item)
-        for session in driver.sessions.values():
-            note_session(item, session.ref())
-
-        item.stash[ACQUIRED] = driver.sessions
-        item.stash[DRIVERS] = dict(driver.drivers)

@@ -21,7 +21,8 @@ from pytest_device.plugin.markers import SINGLE
 from pytest_device.plugin.output.recording import device_recorder
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
-from pytest_device.plugin.provider.devices import Devices, release_starts, sessions_of
+from pytest_device.plugin.provider.acquired import sessions_of
+from pytest_device.plugin.provider.devices import Devices, release_starts
 from pytest_device.plugin.provider.timeouts import start_limited, timeout_explained
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (

@@ -1,0 +1,453 @@
+"""What happens around each test of a run with devices."""
+
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import pytest
+
+from pytest_device.errors import (
+    AgentDeviceError,
+    ArgentError,
+    ControllerLostError,
+    DeviceError,
+    NotAttemptedError,
+    SessionError,
+    StatusError,
+)
+from pytest_device.escape import escaped
+from pytest_device.local import log_lines, session_record
+from pytest_device.plugin.output.carriers import note_devices
+from pytest_device.plugin.output.device_report import describe_test
+from pytest_device.plugin.output.event_log import EventLog
+from pytest_device.plugin.output.evidence import Evidence, EvidenceTaker
+from pytest_device.plugin.output.failure import (
+    add_section,
+    describe,
+    message_only,
+    place_of,
+    represent_briefly,
+    shorten,
+    shows_all_frames,
+)
+from pytest_device.plugin.output.terminal import Pause, attach, first_line
+from pytest_device.plugin.provider.acquired import sessions_of
+from pytest_device.plugin.provider.devices import Devices
+from pytest_device.plugin.provider.timeouts import TimerNotes
+from pytest_device.plugin.signals import TERMINATED, GracefulShutdown
+from pytest_device.plugin.state import FAILED, PROVIDING, WAITED, requirements_of
+from pytest_device.redact import Redactor
+from pytest_device.report.verdict import verdict_of
+from pytest_device.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.models import Session
+
+_UNREPORTED_ERROR: Final = pytest.StashKey[DeviceError]()
+"""A test's infrastructure error that hooks were not notified of yet."""
+_SESSIONS_BEFORE_TEARDOWN: Final = pytest.StashKey[Mapping[str, "Session"]]()
+"""The sessions that a test had until its teardown."""
+_REFUSALS: Final = (AgentDeviceError, ArgentError)
+"""A controller's refusal of a call by the suite, in a fixture or a test: the suite's own error."""
+
+
+class DeviceTests(TimerNotes):
+    """Registered as a plugin while a process runs tests with ``devices``."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        devices: Devices,
+        log: EventLog,
+        redactor: Redactor,
+        pause: Pause,
+        signals: GracefulShutdown,
+    ) -> None:
+        self.devices = devices
+        self._settings = devices.settings
+        self._log = log
+        self._redactor = redactor
+        self._pause = pause
+        self._signals = signals
+        self._evidence = EvidenceTaker(
+            config,
+            devices.settings,
+            log,
+            session_record if devices.backend.log_path else None,
+        )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Set the current test, and start booting devices for later tests."""
+        self._log.item = item
+        self.devices.item = item
+        self.devices.look_ahead(item)
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest sets up
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Resume a driver of a wider scope, or request a new one."""
+        self.devices.resume(item)
+
+    # Within the trace's step for the test.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Read the devices of a failed method of unittest before its ``tearDown``."""
+        with self._evidence.before_tear_down(item, lambda: self.devices.sessions(item)):
+            return (yield)
+
+    # Around teardown, inside of capturing and logging.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Release the test's sessions after teardown of all fixtures that use them."""
+        item.stash[_SESSIONS_BEFORE_TEARDOWN] = self.devices.sessions(item)
+        self._evidence.watch_teardown(item)
+        try:
+            with self.devices.tearing_down(item, nextitem):
+                result = yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise  # the end of the run stops the remaining sessions
+        except BaseException as error:  # including what pytest.fail() raises
+            item.stash[FAILED] = True
+            try:
+                self._release(item, nextitem)
+            except DeviceError as failure:
+                error.add_note(str(failure))
+
+            raise
+
+        self._release(item, nextitem)
+        return result
+
+    def pytest_fixture_post_finalizer(self) -> None:
+        """Take evidence after a fixture whose teardown fails, while the test still has its devices."""
+        item = self.devices.item
+        if item is not None:
+            self._evidence.take_in_teardown(item, self.devices.sessions(item))
+
+    def _release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        try:
+            self.devices.release(item, nextitem)
+        except DeviceError as error:
+            if verdict_of(error) is Verdict.INFRASTRUCTURE:
+                item.stash[_UNREPORTED_ERROR] = error
+
+            raise
+        finally:
+            self._notify_hooks(item, item.stash[_SESSIONS_BEFORE_TEARDOWN])
+
+    def _notify_hooks(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]"
+    ) -> None:
+        """Notify hooks of an infrastructure error, once."""
+        error = item.stash.get(_UNREPORTED_ERROR, None)
+        if error is None:
+            return
+
+        del item.stash[_UNREPORTED_ERROR]
+        session_id = getattr(error, "session_id", None)
+        # An error before there was a session names none: the hook then gets the test's first one.
+        session = next(iter(sessions.values()), None)
+        for candidate in sessions.values():
+            if str(candidate.id) == session_id:
+                session = candidate
+                break
+
+        item.ihook.pytest_device_infrastructure_error(
+            item=item, error=error, device_session=session
+        )
+
+    # After pytest's own, which sets the error of unittest.
+    @pytest.hookimpl(specname="pytest_runtest_makereport")
+    def pytest_runtest_shorten_error(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> None:
+        """Leave out the frames of an error that don't help users, before pytest represents it."""
+        if call.excinfo is None:
+            return
+
+        error = _device_error(item, call)
+        if call.excinfo.value is error and not isinstance(error, ControllerLostError):
+            represent_briefly(call.excinfo)  # it is reported as its message
+        elif not shows_all_frames(item.config):
+            shorten(call.excinfo)
+
+    @pytest.hookimpl(wrapper=True)  # around plugins that handle expected failures
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Mark errors that are not the test's fault, and add details of the devices."""
+        note_devices(item, self.devices.sessions(item))
+        report = yield
+        error = _device_error(item, call)
+        evidence: Evidence | None = None
+        more: Sequence[str] = ()
+
+        item.stash[FAILED] = report.failed or (
+            report.when != "setup" and item.stash.get(FAILED, False)
+        )
+
+        if report.failed and call.excinfo and call.when != "teardown":
+            evidence = self._evidence.take(item, self.devices.sessions(item))
+            error = self._cause_of_failure(item, call.excinfo.value, error)
+
+        if (
+            self._settings.logs == "always"
+            and report.when == "call"
+            and not report.failed
+        ):
+            self._evidence.save_logs(item, self.devices.sessions(item))
+
+        if call.when == "teardown":
+            evidence = self._evidence.end_teardown(item, has_failed=report.failed)
+
+        verdict: Verdict | None = None
+        if call.excinfo:
+            verdict = self._decide(item, report, call.excinfo, error)
+
+        directory = self._save_details(item, report, error, verdict, evidence)
+
+        if evidence and call.excinfo:
+            more = self._evidence.write(
+                item,
+                self._reported_sessions(item, report),
+                evidence,
+                call.excinfo,
+                call.when,
+                error,
+                verdict,
+            )
+
+        if report.failed and not isinstance(error, NotAttemptedError):
+            self._add_devices(item, report, error, directory, more)
+
+        attach(
+            report,
+            self._log.take(),
+            verdict,
+            cause=self._cause_of(error),
+            waited=item.stash.get(WAITED, 0.0),
+            explanation=[self._redactor.text(escaped(line)) for line in more],
+        )
+        self._log.note_attached(report, is_first=call.when == "setup")
+
+        describe_test(report, item, requirements_of(item).values())
+
+        item.stash[WAITED] = 0.0
+        # Still running: the test caught the KeyboardInterrupt.
+        if self._signals.exit_status is not None:
+            item.session.shouldstop = TERMINATED
+
+        return report
+
+    # Next to the terminal's, which counts the events.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note which reports were logged."""
+        self._log.note_logged(report)
+
+    def _cause_of_failure(
+        self,
+        item: pytest.Item,
+        raised: BaseException,
+        error: DeviceError | None,
+    ) -> DeviceError | None:
+        """Check the sessions of a failed test; return the error that caused the failure."""
+        problem = self.devices.failure_cause(item, raised)
+        if problem is None or (error and not isinstance(error, ControllerLostError)):
+            return error
+        return problem
+
+    def _cause_of(self, error: DeviceError | None) -> str:
+        """Return the earlier error because of which a test was not attempted, empty if it was."""
+        if isinstance(error, NotAttemptedError):
+            return self._redactor.text(error.cause)
+        return ""
+
+    def _decide(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        error: DeviceError | None,
+    ) -> Verdict | None:
+        """Return the verdict on an error, None if it is the test's own; notify hooks if the test has devices."""
+        verdict: Verdict | None = None
+        if error:
+            verdict = self._report_error(item, report, excinfo, error)
+
+        if report.failed and requirements_of(item):
+            self._log.call_hook(
+                item.ihook.pytest_device_verdict,
+                item=item,
+                when=report.when,
+                verdict=verdict,
+                error=error or excinfo.value,
+            )
+
+        return verdict
+
+    def _report_error(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        error: DeviceError,
+    ) -> Verdict:
+        """Report an error that is not the test's own; return its verdict."""
+        verdict = verdict_of(error)
+        # A group shows each of its errors.
+        if error not in getattr(excinfo.value, "exceptions", ()):
+            text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
+            self._replace_text(item, report, excinfo, self._redactor.text(text), error)
+
+        if verdict is Verdict.INFRASTRUCTURE and report.when != "teardown":
+            item.stash[_UNREPORTED_ERROR] = error
+
+        return verdict
+
+    def _replace_text(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        text: str,
+        error: DeviceError,
+    ) -> None:
+        """Report an error as a text, with the test's own error below, if that is another, or with the test's line."""
+        is_lost = isinstance(excinfo.value, ControllerLostError)
+        if error is not excinfo.value or (is_lost and shows_all_frames(item.config)):
+            below = str(report.longrepr)
+            report.longrepr = message_only(excinfo, text)
+            add_section(report, "Error in the test", below)
+        else:
+            failing_line = place_of(excinfo, item.config)
+            report.longrepr = message_only(excinfo, text, failing_line)
+
+    def _save_details(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        error: DeviceError | None,
+        verdict: Verdict | None,
+        evidence: Evidence | None,
+    ) -> Path | None:
+        """Save what would be too long for the message of an infrastructure error; return the test's directory."""
+        if not report.failed or (report.when == "teardown" and evidence is None):
+            return None
+
+        files = _reason_file(error)
+        page = error.url if isinstance(error, SessionError) else None
+        service_log = ""
+        if verdict is Verdict.INFRASTRUCTURE:
+            service_log = self._service_log(item)
+        if service_log:
+            files["service.log"] = service_log
+
+        if evidence is None:
+            evidence = self._evidence.begin(item, files, page)
+        else:
+            self._evidence.add(evidence, files)
+
+        # Where nothing can be written, the report is the only place for it.
+        if evidence is None and service_log:
+            report.sections.append(("Captured local device service log", service_log))
+
+        return evidence.directory if evidence else None
+
+    def _add_devices(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        error: DeviceError | None,
+        directory: Path | None,
+        more: Sequence[str],
+    ) -> None:
+        page = error.url if isinstance(error, SessionError) else None
+        is_local = self.devices.backend.log_path is not None
+        text = describe(
+            item,
+            self._reported_sessions(item, report),
+            page=page,
+            directory=directory,
+            has_pages=not is_local,
+            more=more,
+        )
+        if text:
+            add_section(report, "device", self._redactor.text(escaped(text)))
+
+    def _reported_sessions(
+        self, item: pytest.Item, report: pytest.TestReport
+    ) -> "Mapping[str, Session]":
+        """Return the sessions of a test; after its teardown, those that it had until then."""
+        sessions = self.devices.sessions(item)
+        return (
+            item.stash.get(_SESSIONS_BEFORE_TEARDOWN, sessions)
+            if report.when == "teardown"
+            else sessions
+        )
+
+    def _service_log(self, item: pytest.Item) -> str:
+        """Return what the local service logged about the test's sessions, empty for any other service."""
+        log_path = self.devices.backend.log_path
+        if log_path is None:
+            return ""
+
+        session_ids = {
+            str(session.id) for session in self.devices.sessions(item).values()
+        }
+        return escaped(log_lines(log_path, self._log.session_ids() | session_ids))
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
+    def pytest_exception_interact(
+        self,
+        node: pytest.Item | pytest.Collector,
+        report: pytest.TestReport | pytest.CollectReport,
+    ) -> None:
+        """Show the user which test failed and where to find its device, and wait if requested."""
+        if not isinstance(node, pytest.Item):
+            return
+
+        sessions = self.devices.sessions(node)
+        if not sessions:
+            return
+
+        failure = f"{node.nodeid}: {self._redactor.text(first_line(report))}"
+        if self._pause.offer(failure, sessions, keep=self._settings.keep_on_failure):
+            # The user may have changed the device.
+            self.devices.mark_unusable(sessions_of(node))
+
+
+def _reason_file(error: DeviceError | None) -> dict[str, str]:
+    """Return what a service said about an error and its message leaves out, as a file by its name."""
+    if isinstance(error, SessionError) and error.explanation not in ("", error.reason):
+        return {"reason.txt": error.explanation}
+    if isinstance(error, StatusError) and error.detail not in str(error):
+        return {"reason.txt": error.detail}
+    return {}
+
+
+def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:
+    """Return the error of providing a device, also from an exception group; the test's own errors are the test's."""
+    if call.excinfo is None:
+        return None
+
+    error: object = call.excinfo.value
+    provided = item.stash.get(PROVIDING, None)
+    if call.when == "call":
+        if isinstance(error, ControllerLostError):
+            return error
+        return provided if error is provided else None
+
+    errors: list[object] = [error]
+    if isinstance(error, BaseExceptionGroup):
+        errors += cast("BaseExceptionGroup[BaseException]", error).exceptions
+
+    for candidate in errors:
+        if not isinstance(candidate, DeviceError):
+            continue
+        if candidate is provided or not isinstance(candidate, _REFUSALS):
+            return candidate
+
+    return None
