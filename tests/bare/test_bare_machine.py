@@ -15,8 +15,6 @@ pytestmark = pytest.mark.timeout(1500)
 EXAMPLES = commands_of_readme("python3 -m venv")[0]
 AGAIN = EXAMPLES.rpartition(" && ")[2]
 """The part that is left to do a second time."""
-ONE_PLATFORM = "-k 'not [ios]'"
-"""For an example that runs on both platforms: on each, the device is the same browser."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +33,7 @@ def clone(machine: BareMachine) -> Path:
     machine.run(
         f"git -c safe.directory='*' clone -q '{ROOT}' '{clone}'", machine.directory
     )
-    assert_all_passed(machine.run(f"{EXAMPLES} {ONE_PLATFORM}", clone))
+    assert_all_passed(machine.run(EXAMPLES, clone))
     return clone
 
 
@@ -46,7 +44,7 @@ def assert_all_passed(output: str) -> None:
     assert "stopped (confirmed)" in summary
 
 
-# The fixture has run each of them, with a network.
+# The fixture has run all of them, with a network.
 @pytest.mark.nightly
 def test_all_examples_pass_again_without_a_network(
     machine: BareMachine, clone: Path
