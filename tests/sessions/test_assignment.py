@@ -8,7 +8,8 @@ import pytest_device
 from pytest_device.sessions.assignment import Assignment
 
 SOURCE = Path(pytest_device.__file__).parent
-POOL = {"sessions/pool.py"}
+POOL = {"sessions/pool.py", "sessions/roster.py", "sessions/background.py"}
+"""The pool, and the parts that only it has."""
 METHODS = {name for name in vars(Assignment) if not name.startswith("_")}
 
 
