@@ -32,7 +32,6 @@ SERVERS = [
 ]
 
 
-@pytest.mark.nightly
 def test_waiting_claims_cost_a_fraction_of_what_they_cost_before() -> None:
     now, before = (
         measure_server(
