@@ -14,6 +14,7 @@ from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.fakes.http_server import Answer, ScriptedServer, says, scripted_server
+from tests.plugin.runs import ON_WORKERS
 
 ANDROID = {
     "platformName": "Android",
@@ -217,13 +218,7 @@ def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param([], id="alone", marks=pytest.mark.nightly),
-        pytest.param(["-n2"], id="on two workers"),
-    ],
-)
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_rejected_capabilities_do_not_cost_a_device_per_test(
     pytester: pytest.Pytester,
     controller: ScriptedServer,

@@ -78,9 +78,7 @@ def test_otherwise_the_summary_says_once_that_the_plan_exceeds_the_budget(
     result.stdout.fnmatch_lines(["budget: 0.* of 2 minutes used"])
 
 
-@pytest.mark.parametrize(
-    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n2"]]
-)
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_run_that_has_used_its_budget_creates_no_more_sessions(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

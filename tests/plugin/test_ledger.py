@@ -141,9 +141,7 @@ def test_a_file_system_without_locks_is_a_missing_ledger(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
-@pytest.mark.parametrize(
-    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n2"]]
-)
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_run_without_a_reaper_says_so_once_and_before_its_first_device(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

@@ -3,12 +3,11 @@
 import json
 import re
 import xml.etree.ElementTree as ET
-from typing import Final
 
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.runs import ON_A_WORKER
+from tests.plugin.runs import ON_A_WORKER, ON_WORKERS
 
 SUITE = """
 import pytest
@@ -45,11 +44,6 @@ RETRY = "--device-retry-infrastructure=1"
 INFRASTRUCTURE_ONLY = 10
 """The exit status of a run in which only infrastructure failed."""
 
-# Workers take the way of a single process, and that of their messages.
-RUNS: Final = pytest.mark.parametrize(
-    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n2"]]
-)
-
 
 def creates(service: FaultyService) -> int:
     return sum(operation == "create" for operation, _ in service.requests())
@@ -59,7 +53,7 @@ def in_devices_section(result: pytest.RunResult, pattern: str) -> list[str]:
     return [line for line in result.outlines if re.search(pattern, line)]
 
 
-@RUNS
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_a_suite_with_a_few_infrastructure_faults_is_green_and_shows_each_retry(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -81,7 +75,7 @@ def test_a_suite_with_a_few_infrastructure_faults_is_green_and_shows_each_retry(
     assert [one.get("value") for one in verdicts] == ["infrastructure"] * 2
 
 
-@RUNS
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_failures_of_tests_are_as_many_with_retries_as_without(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
@@ -224,7 +218,7 @@ def test_a_device_that_is_lost_during_the_call_is_an_error_in_junit_xml(
     assert len(service.sessions()) == 1
 
 
-@RUNS
+@pytest.mark.parametrize("options", ON_WORKERS)
 def test_the_quota_limits_the_retries_of_all_workers(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:

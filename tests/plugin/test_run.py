@@ -30,9 +30,7 @@ def all_stopped(service: FaultyService, count: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="directories have no such mode")
-@pytest.mark.parametrize(
-    "options", [pytest.param([], marks=pytest.mark.nightly), ["-n1"]]
-)
+@pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
