@@ -20,12 +20,25 @@ pytestmark = pytest.mark.every_python
 SESSION = SessionRef("android appium", "a")
 
 
-@pytest.mark.parametrize("process", ["", "gw0"])
-def test_a_session_counts_once_from_its_create_call_on(process: str) -> None:
-    clock = FakeClock(0.0)
-    budget = Budget(8, clock)
-    breaker = RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(0.0)
 
+
+@pytest.fixture
+def budget(clock: FakeClock) -> Budget:
+    return Budget(8, clock)
+
+
+@pytest.fixture
+def breaker(clock: FakeClock, budget: Budget) -> RunBreaker:
+    return RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+
+
+@pytest.mark.parametrize("process", ["", "gw0"])
+def test_a_session_counts_once_from_its_create_call_on(
+    process: str, clock: FakeClock, budget: Budget, breaker: RunBreaker
+) -> None:
     breaker.ready(CREATE, AttemptId(process, 1))
     clock.now += 60
     assert budget.used_minutes == 1
@@ -37,10 +50,9 @@ def test_a_session_counts_once_from_its_create_call_on(process: str) -> None:
 
 
 @pytest.mark.parametrize("process", ["", "gw0"])
-def test_a_session_that_no_test_used_counts_until_its_end(process: str) -> None:
-    clock = FakeClock(0.0)
-    budget = Budget(8, clock)
-    breaker = RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+def test_a_session_that_no_test_used_counts_until_its_end(
+    process: str, clock: FakeClock, budget: Budget, breaker: RunBreaker
+) -> None:
     breaker.ready(CREATE, AttemptId(process, 1))
     clock.now += 60
 
@@ -58,10 +70,9 @@ def test_a_session_that_no_test_used_counts_until_its_end(process: str) -> None:
     assert budget.used_minutes == 1
 
 
-def test_the_sessions_of_a_crashed_worker_count_until_its_crash() -> None:
-    clock = FakeClock(0.0)
-    budget = Budget(8, clock)
-    breaker = RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+def test_the_sessions_of_a_crashed_worker_count_until_its_crash(
+    clock: FakeClock, budget: Budget, breaker: RunBreaker
+) -> None:
     for number in range(2):
         breaker.ready(CREATE, AttemptId("gw0", number))
     breaker.ready(CREATE, AttemptId("gw1", 0))

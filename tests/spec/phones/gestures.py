@@ -96,6 +96,15 @@ SYNTHESIZER: Final = Source(
     *WEBDRIVERAGENT, "WebDriverAgentLib/Utilities/FBW3CActionsSynthesizer.m"
 )
 
+LEFT_DOWN: Final = Row(
+    name="a-finger-that-was-left-down",
+    platforms=(ANDROID,),
+    rule="Actions begin anew: a finger of earlier ones is not on the screen.",
+    source=server("utils/w3c/ActionsExecutor.java", "5f42f0e2"),
+    page=TOUCHES,
+    example=fingers_after_one_was_left,
+    answer="1 click",
+)
 PLACELESS: Final = Row(
     name="a-touch-without-a-place",
     platforms=(ANDROID,),
@@ -112,20 +121,10 @@ RELATIVE: Final = replace(
 )
 
 ROWS: Final = (
-    Row(
-        name="a-finger-that-was-left-down",
-        platforms=(ANDROID,),
-        rule="Actions begin anew: a finger of earlier ones is not on the screen.",
-        source=server("utils/w3c/ActionsExecutor.java", "5f42f0e2"),
-        page=TOUCHES,
-        example=fingers_after_one_was_left,
-        answer="1 click",
-    ),
-    Row(
+    LEFT_DOWN,
+    replace(
+        LEFT_DOWN,
         name="a-finger-that-was-left-in-another-window",
-        platforms=(ANDROID,),
-        rule="Actions begin anew: a finger of earlier ones is not on the screen.",
-        source=server("utils/w3c/ActionsExecutor.java", "5f42f0e2"),
         page=WINDOW,
         example=text_in_another_window,
         answer="1",
