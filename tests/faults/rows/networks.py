@@ -214,7 +214,7 @@ ROWS: Final = (
         network=True,
         arm=trick("create", late(8.0)),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        reported="the response to a create call arrived after . s, when its test had given up: .*: stopped",
+        reported=r"the response to a create call arrived after \d+ s, when its test had given up: .*: stopped",
         status=INFRASTRUCTURE_ONLY,
         limit=40,
     ),
