@@ -121,6 +121,8 @@ class Recorder {
     await this.#running;
     const end = Date.now();
 
+    // A recording that ends before the page has sent its first frame has a picture, too.
+    if (!this.#last) await this.#keepStill().catch((error) => this.#driver.log.debug(`the recording has no picture: ${error.message}`));
     await Promise.race([this.#encoding, setTimeout(ENCODING_LIMIT_MS, null, { ref: false })]);
     await this.#encoder?.close().catch(() => {}); // the browser is gone
 
@@ -145,6 +147,13 @@ class Recorder {
     await this.#page?.stopCast().catch(() => {}); // the page was closed
     this.#page = page;
     await page.startCast((jpeg) => this.#keep(jpeg), FRAME_GAP_MS);
+  }
+
+  /** Keep what the screen shows now. */
+  async #keepStill() {
+    const page = await this.#driver.browser.front();
+    const jpeg = await page.still();
+    if (jpeg) this.#keep(jpeg);
   }
 
   #keep(jpeg) {
