@@ -380,6 +380,7 @@ def test_a_failure_as_text_is_short_and_says_what_happened(red: Red, name: str) 
 
     assert len(text) / CHARACTERS_PER_TOKEN < 2_000
     assert f"{name}: failed" in text
+    assert re.search(r"^device: .*; attempt: 1$", text, re.MULTILINE)
     assert re.search(r"^> +\d+ .* x ", text, re.MULTILINE)
     assert "\nScreen" in text
 

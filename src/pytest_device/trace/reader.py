@@ -193,7 +193,7 @@ def _trace(
 
 def _descriptions(annotations: Any) -> list[str]:
     notes: list[Mapping[str, Any]] = annotations or []
-    return [str(note.get("description")) for note in notes]
+    return [f"{note.get('type')}: {note.get('description')}" for note in notes]
 
 
 def _add(
