@@ -242,7 +242,7 @@ class Options:
     )
     spread = Option(
         False,
-        "run each test marked for several platforms on only one of them",
+        "run each test marked for several platforms or identifiers on only one",
         "switch",
         group=Group.TESTS,
     )

@@ -303,8 +303,8 @@ REPORT: Final = Command(
     "report",
     "open one page of the runs in report directories",
     "Merge the reports of runs, shards, machines or days, and open the page with tests,\n"
-    "attempts, traces and devices. Playwright makes the page: it is installed in the\n"
-    "cache at the first use.",
+    "attempts, traces and devices. Playwright creates the page: it is installed in\n"
+    "the cache on first use.",
     {
         "report": "open the report of the last run",
         "report shard-1 shard-2": "open one report of two shards",

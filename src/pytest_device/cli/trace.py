@@ -23,7 +23,7 @@ _STATUSES: Final = {
 
 def _add_path(
     parser: argparse.ArgumentParser,
-    help: str = "a trace.zip, or a directory, of which the newest trace is meant",  # noqa: A002  # argparse's name
+    help: str = "a trace.zip, or a directory: the newest trace in it",  # noqa: A002  # argparse's name
 ) -> None:
     default = (
         os.environ.get(Options.artifacts_dir.variable) or Options.artifacts_dir.default
@@ -159,7 +159,8 @@ OPEN: Final = Command(
     summary="open a trace in Playwright's trace viewer",
     description="""\
 Open a trace in Playwright's trace viewer, which runs on this machine until Ctrl-C.
-It is that of an installed Playwright, else one that is installed once in the cache.""",
+The viewer is that of an installed Playwright; without one, it is installed in the
+cache on first use.""",
     examples={
         "trace open": "the newest trace in the artifacts directory",
         "trace open PATH/trace.zip": "this trace",
@@ -171,7 +172,7 @@ It is that of an installed Playwright, else one that is installed once in the ca
 LIST: Final = Command(
     name="list",
     summary="list traces, the newest first",
-    description="List the traces below a directory, the newest first; complete those of a killed run.",
+    description="List the traces below a directory, the newest first. Traces of killed runs are completed.",
     examples={"trace list": "those in the artifacts directory"},
     statuses={0: "done, also without traces", 2: "no such path, or usage error"},
     add_options=_add_list_options,

@@ -181,7 +181,7 @@ def device_update_service(
     device_update_settings: "Mapping[str, Any]",
     _device_tunnel: "Tunnel",
 ) -> "Generator[DeviceUpdateService]":
-    """Provide a new, empty update service on this machine, for apps with the vendor's profile of the settings."""
+    """Provide a new, empty update service on this machine, with the vendor profile of the settings."""
     from pytest_device.updates.service import DeviceUpdateService
 
     yield from _service(
@@ -247,7 +247,7 @@ def device_notification_settings() -> "Mapping[str, Any]":
 def device_notifications(
     request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
 ) -> "NotificationCenter":
-    """Provide the dates and rules of notifications on the platform of the device or settings; it runs no app."""
+    """Provide a `NotificationCenter`, which computes dates and rules of notifications without an app or a device."""
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.plugin.provider.push import center_of
 

@@ -98,7 +98,7 @@ def _add_bundle(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="variable that may be in the build",
+        help="variable that may be in the build; repeat for more",
     )
 
 
@@ -209,7 +209,12 @@ def _add_env(parser: argparse.ArgumentParser) -> None:
 
 def _add_runtime_version(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
-    parser.add_argument("--platform", choices=("ios", "android"), required=True)
+    parser.add_argument(
+        "--platform",
+        choices=("ios", "android"),
+        required=True,
+        help="platform of the build",
+    )
 
 
 def _runtime_version(parsed: argparse.Namespace) -> int:
@@ -223,7 +228,7 @@ def _runtime_version(parsed: argparse.Namespace) -> int:
 SHOW: Final = Command(
     name="show",
     summary="print the merged app config",
-    description="Print the merged app config as JSON. Values whose keys are those of secrets are masked.",
+    description="Print the merged app config as JSON. Values whose keys name secrets are masked.",
     examples={
         "app show": "the merged app config",
         "app show --public": "the view that ships with the app",
