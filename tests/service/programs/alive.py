@@ -28,5 +28,5 @@ def guards(owner: psutil.Process) -> list[psutil.Process]:
     return [
         child
         for child in owner.children()
-        if alive(child) and "programs.guard" in " ".join(child.cmdline())
+        if alive(child) and "programs.guard_process" in " ".join(child.cmdline())
     ]

@@ -11,13 +11,13 @@ from typing import IO, Any, Final
 
 from pytest_device.platforms import SYSTEM
 from pytest_device.service.logs import Log
+from pytest_device.service.programs import guard_process
 from pytest_device.service.programs.processes import (
     GRACE_SECONDS,
     KILL_SECONDS,
     finish_despite_cancellation,
     marked,
     record,
-    remove,
 )
 
 _PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT")
@@ -95,7 +95,7 @@ class Guard:
     def _spawn(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603  # no external input
             # -P: a module in the user's working directory must not shadow one of the guard's.
-            [sys.executable, "-P", "-m", __name__],
+            [sys.executable, "-P", "-m", guard_process.__name__],
             env=self._environ,
             stdin=subprocess.PIPE,
             # The death of a guard must show at the write itself, not at a later one.
@@ -123,14 +123,3 @@ def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
     if process.stdin is None:  # never: it is started with a pipe
         raise RuntimeError("the guard has no standard input")
     return process.stdin
-
-
-def main() -> None:
-    """Read directories, one JSON string per line, until the end of the file; then stop and remove them."""
-    SYSTEM.ignore_signals()  # meant for the service, whose end closes the pipe anyway
-    directories = [Path(json.loads(line)) for line in sys.stdin]
-    remove(directories)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,5 @@
 """The processes of a directory: marked at their start, found by the mark, stopped with their directory."""
 
-import asyncio
 import contextlib
 import shutil
 import signal
@@ -154,6 +153,8 @@ def remove(directories: Collection[Path]) -> None:
 
 async def finish_despite_cancellation(work: Coroutine[Any, Any, _Result]) -> _Result:
     """Finish the work; a cancellation in the meantime takes effect afterwards."""
+    import asyncio  # for the service only: the guard process does without
+
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
