@@ -7,6 +7,7 @@ import pytest
 
 from pytest_device.testing import FaultyService
 from tests.plugin.test_device_report import of_method
+from tests.plugin.test_device_run import report_in
 
 FLAKY = """
 import pytest
@@ -221,6 +222,8 @@ def test_a_crash_of_a_worker_is_named_although_the_rerun_passed(
             "worker gw0 crashed while running test_it.py::test_crashes, which ran again",
         ]
     )
+    (test,) = report_in(pytester.path / "device-report")["tests"]
+    assert [each["outcome"] for each in test["attempts"]] == ["rerun", "passed"]
 
 
 @pytest.mark.usefixtures("service")
@@ -233,6 +236,10 @@ def test_a_crash_that_is_a_failure_is_named_there_only(
 
     result.assert_outcomes(failed=1)
     result.stdout.no_fnmatch_line("*which ran again*")
+    (test,) = report_in(pytester.path / "device-report")["tests"]
+    (attempt,) = test["attempts"]
+    assert test["outcome"] == attempt["outcome"] == "failed"
+    assert "crashed while running" in attempt["error"]
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]])

@@ -11,6 +11,7 @@ from pytest_device.escape import escaped
 from pytest_device.testing import FaultyService
 from tests.plugin.runs import ON_A_WORKER, ON_WORKERS
 from tests.plugin.test_device_report import blobs, of_method
+from tests.plugin.test_device_run import report_in
 
 SUITE = """
 import pytest
@@ -397,11 +398,16 @@ def test_the_summary_and_the_report_of_an_interrupted_run_say_so(
     pytester.runpytest(no_reraise_ctrlc=True)
 
     heading, _, sentence, *_ = github.read_text().splitlines()
-    assert heading == "### Device tests: 1 passed"
+    assert heading == "### Device tests: 1 interrupted"
     assert sentence == "The run was interrupted."
     (blob,) = blobs(pytester.path / "device-report")
     (end,) = of_method(blob, "onEnd")
     assert end["result"]["status"] == "interrupted"
+    (test,) = report_in(pytester.path / "device-report")["tests"]
+    assert (test["test"].partition("::")[2], test["outcome"]) == (
+        "test_is_interrupted",
+        "interrupted",
+    )
 
 
 @pytest.mark.usefixtures("service")

@@ -17,7 +17,7 @@ _PATTERNS: Final = (".test_durations", "device-run*.json", "*.xml")
 """Names of the files that are read in a directory."""
 _MAX_SECONDS: Final = 86_400.0
 """A day: no test takes longer."""
-_NO_LENGTH: Final = frozenset({"skipped", "error"})
+_NO_LENGTH: Final = frozenset({"skipped", "error", "interrupted"})
 """Outcomes of tests that did not run to their end."""
 
 

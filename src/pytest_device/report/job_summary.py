@@ -26,6 +26,7 @@ _ENTITIES: Final = {ord(sign): f"&#{ord(sign)};" for sign in punctuation}
 _ORDER: Final = (
     "failed",
     "error",
+    "interrupted",
     "passed",
     "skipped",
     "xfailed",

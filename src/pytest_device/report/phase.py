@@ -8,11 +8,15 @@ REPEATED: Final = frozenset({"retried", "rerun"})
 """Outcomes of an attempt after which the test runs again."""
 FAILED: Final = frozenset({"failed", "error"})
 """Outcomes that fail the run."""
+INTERRUPTED: Final = "interrupted"
+"""The outcome of an attempt that the run ended before its teardown."""
+CRASH: Final = "???"
+"""What pytest-xdist calls the phase of a test that crashed its worker: nobody knows which one it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestPhase:
-    """Setup, call or teardown of one attempt at a test.
+    """Setup, call or teardown of one attempt at a test, or the crash of its worker.
 
     ``seconds`` does not include ``waited_seconds``, the wait for a device. ``outcome`` is ``passed``, ``failed``,
     ``error`` (not the test's own, or outside of its call), ``skipped``, ``xfailed``, ``xpassed``, ``retried``,
@@ -49,6 +53,21 @@ def deciding_phase(phases: Sequence[TestPhase]) -> TestPhase:
             return phase
 
     return phases[-1]
+
+
+def outcome_of(phases: Sequence[TestPhase]) -> str:
+    """Return the outcome of an attempt: that of its deciding phase.
+
+    If the run ended during the test, nothing but the missing teardown shows that it did not pass.
+
+    >>> outcome_of([TestPhase("test_app.py::test_signs_in", "setup", "passed")])
+    'interrupted'
+    """
+    outcome = deciding_phase(phases).outcome
+    if outcome == "passed" and phases[-1].when in {"setup", "call"}:
+        return INTERRUPTED
+
+    return outcome
 
 
 def sessions_of(phases: Sequence[TestPhase]) -> list[str]:

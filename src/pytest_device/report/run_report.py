@@ -8,7 +8,14 @@ from pytest_device.figures import counted
 from pytest_device.report.bill import Bill, Cost, Minutes, cost_of
 from pytest_device.report.fold import Entry
 from pytest_device.report.lines import Incident, group_incidents
-from pytest_device.report.phase import REPEATED, TestPhase, deciding_phase, sessions_of
+from pytest_device.report.phase import (
+    CRASH,
+    REPEATED,
+    TestPhase,
+    deciding_phase,
+    outcome_of,
+    sessions_of,
+)
 from pytest_device.report.receipt import Line, Receipt, listed
 from pytest_device.settings import Settings
 
@@ -27,7 +34,7 @@ class _Attempt:
 
     @property
     def outcome(self) -> str:
-        return deciding_phase(self.phases).outcome
+        return outcome_of(self.phases)
 
     @property
     def verdict(self) -> str:
@@ -74,20 +81,33 @@ class RunReport:
         self._settings = settings
         self._tests: dict[str, dict[int, _Attempt]] = {}
         """Attempts by node ID and number."""
+        self._before_crash: dict[str, int] = {}
+        """Number of attempts of a test until its worker crashed: the next worker counts them anew."""
         self._bill = Bill(usual_boot)
 
     def add(self, entry: Entry, /) -> None:
         """Add an event, an error or a phase of a test."""
         match entry:
             case TestPhase():
-                attempts = self._tests.setdefault(entry.test, {})
-                attempt = attempts.setdefault(entry.attempt, _Attempt(entry.attempt))
-                attempt.phases.append(entry)
+                self._attempt_of(entry).phases.append(entry)
             # The receipt has it.
             case Incident():
                 pass
             case _:
                 self._bill.add_event(entry)
+
+    def _attempt_of(self, phase: TestPhase) -> _Attempt:
+        """Return the attempt that a phase belongs to."""
+        attempts = self._tests.setdefault(phase.test, {})
+        earlier = self._before_crash.get(phase.test, 0)
+        if phase.when == CRASH:
+            # The worker may not have reported the setup of this attempt.
+            number = max([*attempts, earlier + 1])
+            self._before_crash[phase.test] = number
+        else:
+            number = earlier + phase.attempt
+
+        return attempts.setdefault(number, _Attempt(number))
 
     def minutes(self) -> Minutes:
         """Return where the device minutes went."""

@@ -25,7 +25,7 @@ from pytest_device.report.ci_log import (
     gitlab_section,
 )
 from pytest_device.report.job_summary import MAX_BYTES, RunSummary, summary
-from pytest_device.report.phase import REPEATED, deciding_phase
+from pytest_device.report.phase import REPEATED, deciding_phase, outcome_of
 from pytest_device.report.test_result import TestResult
 from pytest_device.trace.playwright import ARCHIVE
 
@@ -227,6 +227,9 @@ class CiReport:
 
     def _all_results(self) -> Sequence[TestResult]:
         """Return the results of files that could not be collected, before this plugin was registered, and of tests."""
+        for result in self._results.values():
+            result.outcome = outcome_of(result.phases)
+
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         errors: list[Any] = reporter.stats.get("error", []) if reporter else []
         files = {

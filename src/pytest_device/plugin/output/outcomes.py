@@ -34,6 +34,8 @@ RERUN: Final = "rerun"
 OWNER: Final = "device_owner"
 """Attribute of a report: the first argument of the test's marker ``owner``."""
 
+_AROUND_CALL: Final = frozenset({"setup", "teardown"})
+
 _ATTEMPTS: Final = pytest.StashKey[int]()
 """How often a test was attempted so far."""
 
@@ -207,7 +209,7 @@ def _outcome(report: pytest.TestReport) -> str:
         return "quarantined"
     if hasattr(report, "wasxfail"):
         return "xfailed" if report.skipped else "xpassed"
-    if report.failed and (report.when != "call" or VERDICT in vars(report)):
+    if report.failed and (report.when in _AROUND_CALL or VERDICT in vars(report)):
         return "error"
 
     return str(report.outcome)

@@ -17,7 +17,7 @@ from pytest_device.plugin.options import (
     usage_error,
     will_run,
 )
-from pytest_device.plugin.output.outcomes import watch_outcomes
+from pytest_device.plugin.output.outcomes import phase_of, watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import GracefulShutdown
@@ -226,10 +226,15 @@ class Coordinator:
     def pytest_handlecrashitem(
         self, crashitem: str, report: pytest.TestReport
     ) -> Generator[None, object, object]:
-        """Note a crash that no error reports, because the test runs again."""
+        """Add the crash to the reports, with a note if no error reports it because the test runs again."""
         result = yield
+        if not self._has_devices():
+            return result
+
+        # The crashed worker attached no events to it, by which other reports are recognized.
+        self._terminal.event(phase_of(report))
         worker = escaped(str(vars(report)["node"].gateway.id))
-        if not report.failed and self._has_devices():
+        if not report.failed:
             self._terminal.note(
                 f"worker {worker} crashed while running {crashitem}, which ran again"
             )
