@@ -26,6 +26,13 @@ def test_quarantined(device_session):
 def test_plain():
     assert False, "its own error"
 """
+WITHOUT_MESSAGE: Final = """
+@pytest.mark.xfail(strict=True, reason="known")
+def test_unexpected(): pass
+
+def test_without_fixture(missing): pass
+"""
+"""Tests whose error is a text only, before which pytest-xdist writes the worker."""
 
 
 def report_in(directory: Path) -> dict[str, Any]:
@@ -52,7 +59,7 @@ def report(
         return reports[options]
 
     service.add_fault("boot", "fail", times=1)
-    pytester.makepyfile(test_it=SUITE)
+    pytester.makepyfile(test_it=SUITE + WITHOUT_MESSAGE)
 
     result = pytester.runpytest(
         "--device-retry-infrastructure=1", "--device-minute-price=1", *options
@@ -85,6 +92,9 @@ def test_each_test_has_its_attempts(report: dict[str, Any]) -> None:
     assert tests["test_plain"]["outcome"] == "failed"
     assert tests["test_plain"]["verdict"] is None
     assert "its own error" in tests["test_plain"]["attempts"][0]["error"]
+    errors = {name: test["attempts"][0]["error"] for name, test in tests.items()}
+    assert errors["test_unexpected"] == "[XPASS(strict)] known"
+    assert errors["test_without_fixture"] == "fixture 'missing' not found"
 
 
 def test_each_session_is_listed_with_its_end(report: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ from pytest_device.plugin.output.terminal import (
     EXPLANATION,
     VERDICT,
     Terminal,
+    error_text,
     first_line,
 )
 from pytest_device.plugin.state import SESSION_URL, ended_by_interrupt
@@ -464,14 +465,14 @@ def _failure(report: pytest.TestReport) -> AttemptFailure:
     if retried := vars(report).get(RETRIED):
         return AttemptFailure(_plain(str(retried)))
 
-    crash = getattr(report.longrepr, "reprcrash", None)
-    message = crash.message if crash else report.longreprtext.strip()
+    message = error_text(report).strip()
     # What a wait waited for, and what is nearest to a locator: the error itself has none of it.
     explanation = vars(report).get(EXPLANATION, ())
     message = _plain("\n".join([message or "no error text", *explanation]))
 
     line: tuple[str, int] | None = vars(report).get(_FAILING_LINE)
     if line is None:
+        crash = getattr(report.longrepr, "reprcrash", None)
         return AttemptFailure(message, _location(report.location) if crash else None)
 
     return AttemptFailure(message, Location(*line), vars(report).get(_SNIPPET, ""))

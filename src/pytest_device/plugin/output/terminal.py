@@ -526,10 +526,24 @@ def _markup(color: str) -> dict[str, bool]:
     return {color: True} if color else {}
 
 
+def error_text(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return the message of an error, or the whole text of one that has none, such as that of a missing fixture."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash:
+        return str(crash.message)
+    # Not longreprtext, which begins with the worker and its Python under pytest-xdist.
+    if isinstance(report.longrepr, str):
+        return report.longrepr
+
+    return report.longreprtext
+
+
 def first_line(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Return the first line of an error."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    lines = (crash.message if crash else report.longreprtext).strip().splitlines()
+    lines = error_text(report).strip().splitlines()
+    # A text without a message may begin with a place and lines of source.
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    lines = errors or lines
     return lines[0] if lines else "no error text"
 
 
