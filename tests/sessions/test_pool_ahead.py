@@ -14,6 +14,7 @@ from pytest_device import (
     DeviceClient,
     InvalidRequestError,
     LeaseTimeoutError,
+    SessionTimeoutError,
     StopFailedError,
 )
 from pytest_device.events import (
@@ -380,22 +381,62 @@ def test_the_thread_exists_only_while_something_boots(
     assert eventually(nothing_boots)
 
 
-def test_a_prefetched_session_uses_the_budget_until_it_is_stopped_unused(
-    harness_of: MakeHarness, network: FakeNetwork
-) -> None:
-    clock = network.clock
-    budget = Budget(100, clock)
-    breaker = RunBreaker(2, clock, interval_seconds=5, retry_quota=0, budget=budget)
-    harness = harness_of(breaker=breaker)
-    harness.prefetch(ANDROID)
-    assert boot_on(harness, lambda: budget.used_minutes > 0)
+@pytest.fixture
+def budget(network: FakeNetwork) -> Budget:
+    return Budget(100, network.clock)
 
-    harness.pool.release([], lambda _requirement: 0)
+
+@pytest.fixture
+def budgeted(
+    harness_of: MakeHarness, network: FakeNetwork, budget: Budget
+) -> PoolHarness:
+    """A process whose sessions the budget counts."""
+    clock = network.clock
+    breaker = RunBreaker(2, clock, interval_seconds=5, retry_quota=0, budget=budget)
+    return harness_of(breaker=breaker)
+
+
+def test_a_prefetched_session_uses_the_budget_until_it_is_stopped_unused(
+    budgeted: PoolHarness, network: FakeNetwork, budget: Budget
+) -> None:
+    budgeted.prefetch(ANDROID)
+    assert boot_on(budgeted, lambda: budget.used_minutes > 0)
+
+    budgeted.pool.release([], lambda _requirement: 0)
 
     assert eventually(nothing_boots)
     assert network.statuses() == ["stopped"]
     used = budget.used_minutes
-    clock.sleep(600)
+    network.clock.sleep(600)
+    assert budget.used_minutes == used
+
+
+def test_a_session_that_fails_in_the_background_uses_the_budget_until_then(
+    budgeted: PoolHarness, network: FakeNetwork, budget: Budget
+) -> None:
+    network.faults["get"] = turns_errored(1)
+    budgeted.prefetch(ANDROID)
+    assert boot_on(budgeted, nothing_boots)
+    used = budget.used_minutes
+    assert used > 0
+
+    network.clock.sleep(600)
+
+    assert budget.used_minutes == used
+
+
+def test_a_session_that_is_stopped_after_a_timeout_uses_the_budget_until_then(
+    budgeted: PoolHarness, network: FakeNetwork, budget: Budget
+) -> None:
+    with pytest.raises(SessionTimeoutError):
+        budgeted.acquire(ANDROID, timeout_seconds=0)
+    budgeted.pool.release([], lambda _requirement: 0)
+    assert eventually(nothing_boots)
+    assert network.statuses() == ["stopped"]
+    used = budget.used_minutes
+
+    network.clock.sleep(600)
+
     assert budget.used_minutes == used
 
 

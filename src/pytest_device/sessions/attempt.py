@@ -123,6 +123,7 @@ class Attempt:
         self._backoff: CapacityBackoff | CreateBackoff | None = None
         """Whichever of them decides when to create it."""
         self._is_named = False
+        self._use = config.permits.new_use()
 
     @property
     def refusals(self) -> int:
@@ -151,6 +152,7 @@ class Attempt:
         self.is_seen = True
         self.ready_at = warm.ready_at
         self.taken_over_at = self._config.clock()
+        self._use.begin()
         self._config.relay.event(events.TakenOver(self.ref(), warm.session.device_name))
         return State.READY
 
@@ -243,6 +245,7 @@ class Attempt:
             raise
 
         self._config.permits.has_worked = True
+        self._use.begin()
         self._created = self._last_seen = self._config.clock()
         self._reported = (self.session.described_status, self._created)
         self._config.relay.event(events.Created(self.ref()))
@@ -286,6 +289,8 @@ class Attempt:
             self.session_id = error.session_id
 
         if self.session_id is not None:
+            self._use.begin()
+            self._created = self._config.clock()
             self._config.relay.event(events.Created(self.ref()))
         elif self._config.client.leaves_unknown(error):
             self.is_lost = True
@@ -440,6 +445,24 @@ class Attempt:
 
         self._report_state(f"in-progress, but {problem}")
         return min(_CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
+
+    def end_use(self, running_seconds: float | None = None) -> None:
+        """Record that this run does not pay for its session from now on.
+
+        ``running_seconds`` is how long its device ran for this run, as far as known: it may have ended unnoticed.
+        """
+        if self.taken_over_at is None:
+            since = self._created
+            boot_seconds = (self.session and self.session.boot_seconds) or 0.0
+        else:
+            since = self.taken_over_at
+            boot_seconds = 0.0
+
+        seconds = self._config.clock() - since
+        if running_seconds is not None:
+            seconds = min(seconds, boot_seconds + running_seconds)
+
+        self._use.end(seconds)
 
     def _report_state(self, state: str, text: str = "") -> None:
         """Report a state that is new or was last reported long ago, as ``text`` if given."""

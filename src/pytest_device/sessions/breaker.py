@@ -44,8 +44,6 @@ CREATE: Final = "create"
 """Key of create calls that fail in front of the service, whatever they request."""
 BUDGET: Final = "budget"
 """Key that asks whether the run still has device minutes for a session that waits for capacity."""
-UNUSED: Final = "unused"
-"""Key that is released for a session that has ended without a test: no report will have its events for long."""
 RETRY: Final = "retry"
 """Key that asks for one more run of a test whose device failed."""
 SLOTS: Final = "slots"
@@ -130,6 +128,10 @@ class Breaker(Protocol):
 
     def released(self, key: str, attempt: AttemptId) -> None:
         """Record that an attempt was abandoned before it succeeded or failed."""
+        ...
+
+    def used(self, attempt: AttemptId, seconds: float | None) -> None:
+        """Record that the use of the session of an attempt begins or, with its ``seconds``, has ended."""
         ...
 
     def note_affected_test(self, key: str, test: str) -> None:
@@ -297,6 +299,8 @@ class LocalBreaker:
         with self._lock:
             self._of(key).under_way.discard(attempt)
 
+    def used(self, attempt: AttemptId, seconds: float | None) -> None: ...
+
     def note_affected_test(self, key: str, test: str) -> None:
         with self._lock:
             circuit = self._of(key)
@@ -350,17 +354,14 @@ class RunBreaker(LocalBreaker):
             return Cause(Verdict.BUDGET, text)
         return super().ask(key, attempt)
 
-    def ready(self, key: str, attempt: AttemptId) -> None:
-        """Record a successful attempt; a create call uses the budget from now on."""
-        if key == CREATE and self._budget:
-            self._budget.begin(attempt.process)
-        super().ready(key, attempt)
-
-    def released(self, key: str, attempt: AttemptId) -> None:
-        """Record that an attempt was abandoned, or a session ended unused, which uses the budget no longer."""
-        if key == UNUSED and self._budget:
-            self._budget.unused(attempt.process)
-        super().released(key, attempt)
+    def used(self, attempt: AttemptId, seconds: float | None) -> None:
+        """Count the use of a session in the budget, from its beginning on."""
+        if self._budget is None:
+            return
+        if seconds is None:
+            self._budget.begin(*attempt)
+        else:
+            self._budget.end(*attempt, seconds)
 
     def lost(self, process: str) -> None:
         """Release the attempts of a process that has ended, and end the use of its sessions."""
@@ -393,6 +394,7 @@ class AllowAll:
         self, key: str, attempt: AttemptId, cause: Cause, *, is_final: bool
     ) -> None: ...
     def released(self, key: str, attempt: AttemptId) -> None: ...
+    def used(self, attempt: AttemptId, seconds: float | None) -> None: ...
     def note_affected_test(self, key: str, test: str) -> None: ...
 
 
@@ -425,9 +427,9 @@ class Permits:
         permit.may_begin()
         permit.release()
 
-    def note_unused(self) -> None:
-        """Record that a session has ended without a test."""
-        self.breaker.released(UNUSED, AttemptId("", next(self._numbers)))
+    def new_use(self) -> "SessionUse":
+        """Return the record of the use of a session, which has not begun."""
+        return SessionUse(self.breaker, AttemptId("", next(self._numbers)))
 
     def begin(
         self, keys: Iterable[str], patience_seconds: float
@@ -478,6 +480,22 @@ class Permits:
         """Record the first test that was affected by the cause of failures."""
         for affected_key in (key, EVERY, CREATE):
             self.breaker.note_affected_test(affected_key, test)
+
+
+class SessionUse:
+    """The use of a session by a process, which the run pays for."""
+
+    def __init__(self, breaker: Breaker, attempt: AttemptId) -> None:
+        self._breaker = breaker
+        self._attempt = attempt
+
+    def begin(self) -> None:
+        """Record that the session exists, or that the process has taken it over."""
+        self._breaker.used(self._attempt, None)
+
+    def end(self, seconds: float) -> None:
+        """Record that the session has ended, or is left to others, after ``seconds``."""
+        self._breaker.used(self._attempt, seconds)
 
 
 class BreakerPermit:

@@ -273,16 +273,14 @@ class DeviceSession:
 
         Events are deferred until ``deliver``. It ends in any case: only then is its slot free.
         """
-        is_wasted = (
-            self.assignment.is_unused
-            and self.is_created
-            and self._has_timed_out is None
-            and not (self.is_over or self.assignment.error)
-        )
-
         try:
             with self._config.relay.deferring(self.deferred):
-                if is_wasted:
+                is_wasted = (
+                    self.assignment.is_unused
+                    and self.is_created
+                    and self._has_timed_out is None
+                )
+                if is_wasted and not (self.is_over or self.assignment.error):
                     self._config.relay.event(events.Unused(self.ref()))
 
                 if self._start_error and self.state is State.STARTING:
@@ -293,8 +291,6 @@ class DeviceSession:
                 self._stop()
         finally:
             self._end()
-            if is_wasted and self._attempt.taken_over_at is None:
-                self._config.permits.note_unused()
 
     def _stop(self) -> None:
         if not self.is_created or self._ends_as is not State.ENDED:
@@ -323,6 +319,13 @@ class DeviceSession:
         event = events.stop_event_of(ref, answer)
         if isinstance(event, events.Stopped):
             event = self._with_own_share(event)
+            running_seconds = event.running_seconds
+            if running_seconds is None:
+                running_seconds = event.max_running_seconds
+
+            self._attempt.end_use(running_seconds)
+        elif isinstance(event, events.Gone):
+            self._attempt.end_use()
 
         self._ends_as = events.end_of(event) or State.ENDED
         self._config.relay.event(event)
@@ -384,6 +387,7 @@ class DeviceSession:
     def keep(self) -> None:
         """Leave it running on purpose."""
         self._ends_as = State.KEPT
+        self._attempt.end_use()
         self._config.relay.event(events.Kept(self.ref()))
         self._end()
 
@@ -396,6 +400,7 @@ class DeviceSession:
             since = self.ready_at
 
         seconds = None if since is None else self._config.clock() - since
+        self._attempt.end_use(seconds)
         self._config.relay.event(events.KeptWarm(self.ref(), until, seconds))
         self._end()
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_device.report.run_report import RunReport
     from pytest_device.scheduling.history import History
     from pytest_device.sessions.breaker import RunBreaker
-    from pytest_device.sessions.budget import Budget
     from pytest_device.sessions.events import Event
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.reporter import Net
@@ -223,28 +222,23 @@ class Terminal:
 
             yield EventLines(self._config)
 
-    @cached_property
-    def budget(self) -> "Budget | None":
-        """The device minutes of the run, None without a limit."""
-        from pytest_device.sessions.budget import Budget
-
-        minutes = settings_of(self._config).budget_minutes
-        return None if minutes is None else Budget(minutes, time.monotonic)
-
     def new_breaker(self) -> "RunBreaker":
         """Return the breaker of this run."""
         from pytest_device.sessions.breaker import RunBreaker
+        from pytest_device.sessions.budget import Budget
 
         settings = settings_of(self._config)
-        # A budget that only warns refuses no session.
-        is_enforced = settings.budget_action != "warn"
+        budget: Budget | None = None
+        # One that only warns refuses no session.
+        if settings.budget_minutes is not None and settings.budget_action != "warn":
+            budget = Budget(settings.budget_minutes, time.monotonic)
 
         return RunBreaker(
             settings.start_attempts,
             time.monotonic,
             interval_seconds=settings.poll_interval_seconds,
             retry_quota=settings.retry_quota,
-            budget=self.budget if is_enforced else None,
+            budget=budget,
         )
 
     @cached_property
@@ -268,16 +262,15 @@ class Terminal:
         if self._config.get_verbosity() > 0 or needs_line(event, usual):
             self.show(f"{worker} {line_of(event)}".lstrip(), color_of(event))
 
-    def count(self, events: Iterable[dict[str, Any]], worker: str = "") -> None:
-        """Add events, as plain values, to all reports; ``worker`` as in ``event``."""
+    def count(self, events: Iterable[dict[str, Any]]) -> None:
+        """Add events, as plain values, to all reports."""
         for values in events:
-            self.event(_read(values), worker)
+            self.event(_read(values))
 
-    def event(self, event: "Entry", worker: str = "") -> None:
+    def event(self, event: "Entry") -> None:
         """Add an event or an incident to all reports, with masked texts.
 
-        ``worker`` is the pytest-xdist worker that reports it, empty for this process. Events of tests come masked, those of
-        the coordinator's own stop calls do not.
+        Events of tests come masked, those of the coordinator's own stop calls do not.
         """
         from pytest_device.report.lines import Incident
         from pytest_device.report.phase import TestPhase
@@ -289,9 +282,6 @@ class Terminal:
         self._has_entries = True
         for fold in self.folds:
             fold.add(event)
-
-        if self.budget:
-            self.budget.add(event, worker)
 
     def note(self, text: str) -> None:
         from pytest_device.sessions.events import Note
@@ -321,13 +311,12 @@ class Terminal:
 
         self._name_attachments(report)
 
-        worker: str = carried.get("worker_id", "")
         events = [_read(values) for values in carried[EVENTS]]
         for event in events:
-            if worker:
+            if worker := carried.get("worker_id"):
                 self.show_event(event, worker)
 
-            self.event(event, worker)
+            self.event(event)
 
         # A subtest's report is of another class, and its duration is part of its test's.
         if type(report) is pytest.TestReport:

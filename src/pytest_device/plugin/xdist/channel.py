@@ -94,6 +94,8 @@ class WorkerChannel:
                 self._breaker.failed(
                     key, AttemptId(self._name, number), cause, is_final=is_final
                 )
+            case messages.Used(number, seconds):
+                self._breaker.used(AttemptId(self._name, number), seconds)
             case messages.Affected(key, test):
                 self._breaker.note_affected_test(key, test)
             case _:
@@ -171,6 +173,9 @@ class BreakerClient:
 
     def released(self, key: str, attempt: AttemptId) -> None:
         self._send(messages.Released(key, attempt.number))
+
+    def used(self, attempt: AttemptId, seconds: float | None) -> None:
+        self._send(messages.Used(attempt.number, seconds))
 
     def note_affected_test(self, key: str, test: str) -> None:
         self._send(messages.Affected(key, test))

@@ -249,8 +249,7 @@ class Coordinator:
     def pytest_testnodedown(self, node: Worker) -> None:
         """Collect the worker's usage errors, and events that its reports did not carry."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
-        worker = str(node.workerinput["workerid"])
-        self._terminal.count(output.get(EVENTS, ()), worker)
+        self._terminal.count(output.get(EVENTS, ()))
         if node in self._channels:  # it may have ended before it was set up
             self._channels[node].lost()
 

@@ -71,6 +71,13 @@ class Failed(NamedTuple):
     is_final: bool
 
 
+class Used(NamedTuple):
+    """The use of the attempt's session begins or, with its ``seconds``, has ended."""
+
+    number: int
+    seconds: float | None
+
+
 class Affected(NamedTuple):
     """A test is affected by the cause of failed attempts."""
 
@@ -78,7 +85,7 @@ class Affected(NamedTuple):
     test: str
 
 
-OfAttempt = Ask | Succeeded | Released | Failed | Affected
+OfAttempt = Ask | Succeeded | Released | Failed | Used | Affected
 FromWorker = Collected | Progress | Preview | MissingNet | OfAttempt
 
 
