@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from pytest_device.plugin.output.event_log import EventLog
     from pytest_device.plugin.output.terminal import Pause
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.request import DeviceRequirement
 
 
 CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()

@@ -18,15 +18,13 @@ from pytest_device.sessions.roster import is_good
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
-    from pytest_device.sessions.request import DeviceRequirement
-
 
 @dataclass(slots=True, eq=False)
 class _HeldDriver:
     """The resources that a wider-scoped fixture holds; ``requirements`` are those of all its tests."""
 
     fixture: str
-    requirements: "Mapping[str, DeviceRequirement]"
+    requirements: Mapping[str, DeviceRequirement]
     sessions: Sessions
     drivers: "Mapping[str, WebDriver]"
     is_broken: bool = False
@@ -34,7 +32,7 @@ class _HeldDriver:
     is_kept: bool = False
     """Whether a test failed whose device is to be left running."""
 
-    def serves(self, requirements: "Sequence[DeviceRequirement]") -> bool:
+    def serves(self, requirements: Sequence[DeviceRequirement]) -> bool:
         """Return whether it can serve another test; ``requirements`` include the time that the test takes."""
         if self.is_broken or self.is_kept:
             return False
@@ -93,7 +91,7 @@ class HeldDrivers:
                 self._keep(driver.sessions)
 
     def resume(
-        self, item: pytest.Item, timed_requirements: "Sequence[DeviceRequirement]"
+        self, item: pytest.Item, timed_requirements: Sequence[DeviceRequirement]
     ) -> None:
         """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
 
@@ -119,7 +117,7 @@ class HeldDrivers:
         return None
 
     def share(
-        self, item: pytest.Item, timed_requirements: "Sequence[DeviceRequirement]"
+        self, item: pytest.Item, timed_requirements: Sequence[DeviceRequirement]
     ) -> bool:
         """Give a test without a driver the held device that others of its scope share, if any."""
         fixtures = getattr(item, "fixturenames", ())
