@@ -24,6 +24,7 @@ from pytest_device.events import (
     StartFailed,
     StateChanged,
     Stopped,
+    Unused,
     detail_of,
 )
 from tests.fakes.network import FakeNetwork, Fault
@@ -282,6 +283,7 @@ def test_a_session_that_times_out_is_not_retried(
 
     harness.pool.close()
     assert network.statuses() == ["stopped"]
+    assert Unused not in harness.kinds()  # a test has waited for it
 
 
 def test_concurrent_boots_time_out_together(

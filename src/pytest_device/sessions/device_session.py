@@ -62,8 +62,10 @@ class DeviceSession:
         """Events of the background thread that are not reported yet."""
         self.lock = threading.Lock()
         """Held by the background thread while it works on the session."""
-        self._has_timed_out: bool | None = None
-        """Whether a full timeout passed before it was ready; None if no test's wait for it has failed."""
+        self._was_given_up = False
+        """Whether a test stopped waiting for it, though it may become ready later."""
+        self._has_timed_out = False
+        """Whether a full timeout passed before it was ready."""
         self._start_error: SessionError | None = None
         """Why a test gave it up, or it failed, before it was ready; it may become ready later."""
         self._policy = policy
@@ -130,19 +132,22 @@ class DeviceSession:
         A session gets a second full timeout, but no third, and no second one if equal sessions fail, too.
         """
         self._note_start_error(error)
-        is_timed_out = isinstance(error, SessionTimeoutError)
-        had_timed_out = self._has_timed_out
         if self.state not in {State.STARTING, State.READY}:
             return False
-        if is_timed_out and had_timed_out:
+
+        is_timed_out = isinstance(error, SessionTimeoutError)
+        if is_timed_out and self._has_timed_out:
             return False
 
-        self._has_timed_out = is_timed_out or bool(had_timed_out)
-        if is_timed_out:
-            self.count_from()
-            self._start_permit = self._config.permits.new(self._key)  # the next wait
+        self._was_given_up = True
+        if not is_timed_out:
+            return True
 
-        return not (is_timed_out and self._start_permit.is_refused)
+        self._has_timed_out = True
+        self.count_from()
+        # For the next wait.
+        self._start_permit = self._config.permits.new(self._key)
+        return not self._start_permit.is_refused
 
     def advance(self) -> None:
         """Take one step: create it or poll it once; ``due`` is the time of the next step.
@@ -278,9 +283,11 @@ class DeviceSession:
                 is_wasted = (
                     self.assignment.is_unused
                     and self.is_created
-                    and self._has_timed_out is None
+                    and not (
+                        self._was_given_up or self.is_over or self.assignment.error
+                    )
                 )
-                if is_wasted and not (self.is_over or self.assignment.error):
+                if is_wasted:
                     self._config.relay.event(events.Unused(self.ref()))
 
                 if self._start_error and self.state is State.STARTING:
