@@ -161,9 +161,9 @@ def test_without_durations_the_test_with_the_largest_code_starts_first(
 
 
 MALFORMED: Final = [
-    ("a.json", "{", "it is no JSON: *"),
+    ("a.json", "{", "it is not JSON: *"),
     ("a.json", "[1]", "it contains [[]1], not an object"),
-    ("a.json", '{"test_a.py::test_b": -3}', "test_a.py::test_b has -3, which is no number of seconds *"),
+    ("a.json", '{"test_a.py::test_b": -3}', "test_a.py::test_b has -3, which is not a number of seconds *"),
     ("a.json", '{"test_a.py::test_b": NaN}', "test_a.py::test_b has nan, *"),
     ("a.json", '{"test_a.py::test_b": true}', "test_a.py::test_b has True, *"),
     ("a.json", '{"test_a.py::test_b": "3"}', "test_a.py::test_b has '3', *"),

@@ -92,7 +92,7 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     assert done.returncode == 0, done.stderr
     left_out = [line for line in done.stderr.splitlines() if "left out" in line]
     assert len(left_out) == 3
-    assert left_out[0].startswith("left out: machine-2/broken.zip is no report")
+    assert left_out[0].startswith("left out: machine-2/broken.zip is not a report")
     assert left_out[1].startswith("left out: machine-2/newer.zip has version 99")
     assert left_out[2].startswith("left out: machine-2/device-run-damaged.json: it is")
     (annotation,) = [

@@ -153,7 +153,7 @@ def test_an_error_of_the_server_is_not_a_missing_response(
 
 def test_a_reply_that_no_script_gives_is_refused() -> None:
     with a_server_that_replies(b"+OK\r\n") as url:
-        assert "'OK' is no reply of its scripts" in refused(url)
+        assert "'OK' is not a reply of its scripts" in refused(url)
 
 
 def test_a_cluster_of_one_node_keeps_slots(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ _FILES: Final = {
 }
 DATA_FILE: Final = "report.device-run.json"
 """The data of all runs, merged: what ``device-run.json`` says of each."""
-_DAMAGED: Final = "is no report, or is damaged"
+_DAMAGED: Final = "is not a report, or is damaged"
 MERGE_SECONDS: Final = 600.0
 """Limit for one merge: 2,000 tests take two seconds."""
 

@@ -17,7 +17,7 @@ from pytest_device.trace.viewer import VIEWER, installed_viewers
 
 _STATUSES: Final = {
     0: "done",
-    2: "no trace, a file that is no trace, no viewer, or usage error",
+    2: "no trace, a file that is not a trace, no viewer, or usage error",
 }
 
 
@@ -57,7 +57,7 @@ def _add_open_options(parser: argparse.ArgumentParser) -> None:
 
 def _open(parsed: argparse.Namespace) -> int:
     trace = reader.newest_in(parsed.path)
-    # So that no viewer is installed and opened for a file that is no trace.
+    # So that no viewer is installed and opened for a file that is not a trace.
     reader.read(trace)
 
     show(
@@ -190,7 +190,7 @@ tokens: the error, the actions before it, and how the screen changed.""",
     },
     statuses={
         0: "done",
-        2: "no trace, a file that is no trace, no such action, or usage error",
+        2: "no trace, a file that is not a trace, no such action, or usage error",
     },
     add_options=_add_text_options,
     run=_text,

@@ -107,9 +107,9 @@ def _read_json(content: bytes, durations: Durations) -> None:
         # Editors on Windows write a byte order mark.
         values: object = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise InvalidFileError(f"it is no UTF-8 text: {error}") from None
+        raise InvalidFileError(f"it is not UTF-8 text: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise InvalidFileError(f"it is no JSON: {error}") from None
+        raise InvalidFileError(f"it is not JSON: {error}") from None
 
     if not isinstance(values, dict):
         raise InvalidFileError(f"it contains {_shown(values)}, not an object")
@@ -137,7 +137,7 @@ def _in_device_run(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         raise InvalidFileError(str(error)) from None
     except (LookupError, TypeError) as error:
         raise InvalidFileError(
-            f"it is no device-run.json: {type(error).__name__}: {error}"
+            f"it is not a device-run.json: {type(error).__name__}: {error}"
         ) from None
 
     yield from lengths
@@ -180,7 +180,7 @@ def _seconds(test: str, value: object) -> float:
         return float(cast("float", value))
 
     raise InvalidFileError(
-        f"{test} has {_shown(value)}, which is no number of seconds from 0 to {_MAX_SECONDS:.0f}"
+        f"{test} has {_shown(value)}, which is not a number of seconds from 0 to {_MAX_SECONDS:.0f}"
     )
 
 

@@ -189,7 +189,7 @@ def _sentences(run: RunSummary) -> Iterator[str]:
 
     verdicts = {result.verdict for result in run.results if result.outcome in FAILED}
     if verdicts == {Verdict.INFRASTRUCTURE}:
-        yield "Every failure is one of the infrastructure: running the job again may help."
+        yield "Only infrastructure failed: running the job again may help."
     elif verdicts and "" not in verdicts:
         yield "No test itself failed: change what the errors name."
 

@@ -39,7 +39,7 @@ def parse_data(text: str) -> Data:
         # Alone, it needs all that it needs with others.
         merge_data([data])
     except (LookupError, TypeError, AttributeError, RecursionError) as error:
-        reason = f"it is no device-run.json: {type(error).__name__}: {error}"
+        reason = f"it is not a device-run.json: {type(error).__name__}: {error}"
         raise ValueError(reason) from None
 
     return data

@@ -199,6 +199,7 @@ class PendingSession:
                     f"stop: {Gone.status}", status=status, detail=shown(body)
                 )
             case messages.GaveUp(_, messages.Reply(status, body)):
+                # Raises the service's own error, if the reply is one.
                 read_session("stop", status, body)
             case _:
                 pass
@@ -210,7 +211,7 @@ class PendingSession:
             case messages.Delayed(_, answer) | messages.GaveUp(_, answer):
                 return _shown(answer)
             case _:
-                return "no answer yet"
+                return "no response yet"
 
     def _minutes_left(self) -> int:
         return max(0, round(self.entry.minutes - (time.monotonic() - self._since) / 60))

@@ -11,7 +11,7 @@ from pytest_device.plugin.output.terminal import VERDICT
 from pytest_device.verdict import Verdict
 
 INFRASTRUCTURE_ONLY: Final = 10
-"""Every failure is one of the infrastructure: running the job again may help."""
+"""Only infrastructure failed: running the job again may help."""
 NO_TEST_FAILED: Final = 11
 """Every failure has a verdict, and at least one needs a change: of the app, the configuration or the budget."""
 

@@ -156,7 +156,7 @@ def _note_cloud_scripts(driver: "WebDriver", note: Callable[[str], None]) -> Non
         if script.startswith(_CLOUD_SCRIPTS):
             name = re.split("[=:]", script)[0]
             note(
-                f"the local device ignored scripts for another service ({name}): they set no test's status or name"
+                f"the local device ignored scripts for another service ({name}): here, they have no effect"
             )
 
         return response

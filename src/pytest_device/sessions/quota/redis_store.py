@@ -397,7 +397,7 @@ class RedisStore:
         try:
             reply = parse(answer)
         except (TypeError, ValueError) as error:
-            raise ResponseError(f"{answer!r} is no reply of its scripts") from error
+            raise ResponseError(f"{answer!r} is not a reply of its scripts") from error
 
         self.has_answered = True
         if self._is_given_up:
