@@ -5,6 +5,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import date
 from typing import Any
 from urllib.parse import quote_plus
@@ -296,6 +297,20 @@ def test_a_refresh_can_narrow_the_scope_but_not_widen_it(app: App) -> None:
     )
     # The new refresh token keeps the scope, a blank one is none: RFC 6749 section 6.
     assert again.scope == tokens.scope
+
+
+@pytest.mark.timing
+def test_a_revocation_keeps_tokens_that_others_get_meanwhile(
+    app: App, provider: IdentityProvider
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        sign_ins = pool.submit(lambda: [app.sign_in() for _ in range(15)])
+        while not sign_ins.done():
+            provider.revoke_user("bob")
+            wait([sign_ins], 0.0005)
+
+    for tokens in sign_ins.result():
+        assert auth.fetch_user_info(tokens, app.discovery, client=app.http)
 
 
 def test_logout_revokes_tokens_and_returns_to_the_app(app: App) -> None:

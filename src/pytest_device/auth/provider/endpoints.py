@@ -101,21 +101,10 @@ class Endpoints:
         if failure_kind == "deny":
             raise OAuthError("invalid_grant", "the test denied the request")
 
-        grants = self.settings.grants
-        grant_type = form.get("grant_type")
-        if grant_type is None:
-            raise OAuthError("invalid_request", "grant_type is missing")
-        if grant_type == AUTHORIZATION_CODE:
-            grant = grants.redeem(client, form)
-        elif grant_type == REFRESH_TOKEN:
-            grant = grants.rotate(client, form)
-        else:
-            raise OAuthError(
-                "unsupported_grant_type",
-                "grant_type must be authorization_code or refresh_token",
-            )
-
-        tokens = self._tokens(grant, grant_type, failure_kind)
+        # Together: what is revoked in between must not get new tokens.
+        with self.settings.grants.lock:
+            grant_type, grant = self._granted(client, form)
+            tokens = self._tokens(grant, grant_type, failure_kind)
 
         return JSONResponse(tokens, headers=NO_STORE)
 
@@ -128,7 +117,8 @@ class Endpoints:
         if not token:
             raise OAuthError("invalid_request", "token is missing")
 
-        self.settings.grants.revoke(client, token)
+        with self.settings.grants.lock:
+            self.settings.grants.revoke(client, token)
 
         return Response(headers=NO_STORE)
 
@@ -169,6 +159,22 @@ class Endpoints:
             url += separator + form_encoded({"state": exchange.params["state"]})
 
         return RedirectResponse(url, 303, headers=NO_STORE)
+
+    def _granted(self, client: Client, form: Mapping[str, str]) -> tuple[str, Grant]:
+        """Return the type of a token request and its grant. Raises OAuthError."""
+        grants = self.settings.grants
+        grant_type = form.get("grant_type")
+        if grant_type is None:
+            raise OAuthError("invalid_request", "grant_type is missing")
+        if grant_type == AUTHORIZATION_CODE:
+            return grant_type, grants.redeem(client, form)
+        if grant_type == REFRESH_TOKEN:
+            return grant_type, grants.rotate(client, form)
+
+        raise OAuthError(
+            "unsupported_grant_type",
+            "grant_type must be authorization_code or refresh_token",
+        )
 
     def _tokens(
         self, grant: Grant, grant_type: str, failure: str | None

@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -52,6 +53,8 @@ class Grants:
     """Codes and tokens of a provider."""
 
     def __init__(self, clock: ProviderClock, lifetimes: Lifetimes) -> None:
+        self.lock = threading.RLock()
+        """Held while tokens are exchanged or revoked: apps do so in the server's thread, tests revoke in their own."""
         self._clock = clock
         self.lifetimes = lifetimes
         self._codes: dict[str, _Issued] = {}
@@ -164,16 +167,11 @@ class Grants:
         self._revoke(lambda grant: grant.user == user)
 
     def _revoke(self, matches: Callable[[Grant], bool]) -> None:
-        self._access = {
-            token: issued
-            for token, issued in self._access.items()
-            if not matches(issued.grant)
-        }
-        self._refresh = {
-            token: issued
-            for token, issued in self._refresh.items()
-            if not matches(issued.grant)
-        }
+        with self.lock:
+            for tokens in (self._access, self._refresh):
+                for token, issued in tuple(tokens.items()):
+                    if matches(issued.grant):
+                        del tokens[token]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +201,10 @@ class Settings:
     def sign_out(self, user: str) -> None:
         """Revoke all tokens of a user and end the user's sessions."""
         self.grants.revoke_user(user)
-        self.sessions = {
-            key: session
-            for key, session in self.sessions.items()
-            if session.user != user
-        }
+        # A copy: another thread may start a session.
+        for key, session in tuple(self.sessions.items()):
+            if session.user == user:
+                self.sessions.pop(key, None)
 
 
 def _put(tokens: dict[str, _Issued], issued: _Issued) -> str:
