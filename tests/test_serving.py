@@ -15,6 +15,9 @@ import pytest
 from starlette.responses import StreamingResponse
 
 from pytest_device import ConfigError
+from pytest_device.auth.discovery import WELL_KNOWN
+from pytest_device.auth.provider import IdentityProvider
+from pytest_device.notifications.endpoint import PushEndpoint
 from pytest_device.serving import AppServer, Journal
 from pytest_device.testing import faulty_service
 from pytest_device.updates.service import DeviceUpdateService
@@ -58,6 +61,52 @@ def test_a_server_that_stops_leaves_nothing_open(
         gc.collect()
 
     assert [str(one.message) for one in seen] == []
+    assert caplog.messages == []
+
+
+def identity_provider() -> IdentityProvider:
+    return IdentityProvider(clients=[])
+
+
+@pytest.mark.parametrize(
+    ("make", "failure", "request_line"),
+    [
+        (
+            identity_provider,
+            lambda provider: provider.fail("discovery", "delay", seconds=3600),
+            f"GET {WELL_KNOWN}",
+        ),
+        (
+            identity_provider,
+            lambda provider: provider.fail("discovery", "hang"),
+            f"GET {WELL_KNOWN}",
+        ),
+        (
+            DeviceUpdateService,
+            lambda updates: updates.fail("slow", seconds=3600),
+            "GET /manifest",
+        ),
+        (PushEndpoint, lambda push: push.fail("hang"), "POST /push/getPushToken"),
+    ],
+)
+def test_a_service_that_stops_during_a_delayed_reply_logs_nothing(
+    make: Callable[[], Any],
+    failure: Callable[[Any], None],
+    request_line: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    method, path = request_line.split()
+    service = make()
+    url = urlsplit(service.local_url)
+    request = f"{request_line} HTTP/1.1\r\nHost: {url.netloc}\r\n\r\n"
+
+    # Stopped before the client disconnects.
+    with socket.create_connection((url.hostname, url.port)) as client, service:
+        failure(service)
+        client.send(request.encode())
+        # Answered while the first one waits.
+        httpx.request(method, f"{service.local_url}{path}", timeout=60)
+
     assert caplog.messages == []
 
 

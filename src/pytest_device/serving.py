@@ -3,7 +3,8 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -234,6 +235,26 @@ class Service(Generic[J]):
 
     def _app(self) -> Any:
         raise NotImplementedError
+
+
+async def wait_for_disconnect(
+    receive: Callable[[], Awaitable[Mapping[str, Any]]], seconds: float | None = None
+) -> None:
+    """Wait until the client disconnects, at most some seconds.
+
+    The server disconnects the clients when it stops. A handler that sleeps instead would be canceled, and logged with
+    its traceback.
+    """
+
+    # Only where a server runs, which has loaded it: this module is imported in more places.
+    import asyncio
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    with suppress(TimeoutError):
+        await asyncio.wait_for(disconnected(), seconds)
 
 
 def app_of(routes: "Sequence[Route]") -> "Starlette":

@@ -302,6 +302,9 @@ def test_a_hanging_endpoint_runs_into_the_clients_timeout(
         app.sign_in()
 
     assert raised.value.sent
+    # The code is not redeemed either: the app may try it again.
+    last_request = provider.requests[-1]
+    assert (last_request.endpoint, last_request.status) == ("token", 0)
 
 
 def test_a_trickling_reply_runs_into_the_clients_timeout(

@@ -1,6 +1,5 @@
 """A local token endpoint of the push service that records requests and simulates failures."""
 
-import asyncio
 import json
 import uuid
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from pytest_device.serving import (
     app_of,
     check_public_url,
     need_extra,
+    wait_for_disconnect,
 )
 from pytest_device.spec import VENDOR
 from pytest_device.spelling import unknown
@@ -156,6 +156,8 @@ class PushEndpoint(Service[Journal]):
         )
 
     async def _answer(self, request: "Request") -> "Response":
+        from starlette.responses import Response
+
         # Read also before a failure, so that the request is recorded with its body.
         body = await _read(request)
         failure = self._journal.take_failure(_ENDPOINT)
@@ -163,8 +165,8 @@ class PushEndpoint(Service[Journal]):
         if failure_kind == "hang":
             # Before the wait, which never ends by itself: a test waits for the request.
             self._journal.add(TokenRequest(body, None))
-            # Until the client disconnects or the endpoint stops.
-            await asyncio.Event().wait()
+            await wait_for_disconnect(request.receive)
+            return Response()
 
         response = self._reply(body, failure_kind)
         self._journal.add(TokenRequest(body, response.status_code))

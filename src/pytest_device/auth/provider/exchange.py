@@ -22,7 +22,7 @@ from pytest_device.auth.provider.page import Page
 from pytest_device.auth.provider.state import OAuthError
 from pytest_device.body_limit import BodyLimitError, read_body_async
 from pytest_device.errors import hides_frames
-from pytest_device.serving import Failure, Journal
+from pytest_device.serving import Failure, Journal, wait_for_disconnect
 
 __tracebackhide__ = hides_frames
 
@@ -76,6 +76,12 @@ class RecordedEndpoint:
             exchange = await _read(request)
             seen = replace(seen, params=exchange.params)
             failure = self.journal.take_failure(self.endpoint, *_EVERYWHERE)
+            if failure and failure.kind == "hang":
+                # Before the wait, which may be long: a test waits for the request.
+                self.journal.add(seen)
+                await wait_for_disconnect(request.receive)
+                return Response()
+
             response = await _failed(failure, request)
             if response is None:
                 response = self.respond(exchange)
@@ -181,10 +187,7 @@ async def _failed(failure: Failure | None, request: Request) -> Response | None:
     """Apply a failure and return its response, or None if the endpoint responds itself."""
     match failure:
         case Failure(kind="delay"):
-            await asyncio.sleep(failure.seconds)
-        case Failure(kind="hang"):
-            # Returns when the client disconnects or the provider stops.
-            await request.receive()
+            await wait_for_disconnect(request.receive, failure.seconds)
         case Failure(kind="server_error"):
             return PlainTextResponse("failure requested by the test", 500)
         case Failure(kind="redirect"):

@@ -148,7 +148,10 @@ class Failure(serving.Failure):
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """Request that the provider received, with the ``status`` and the error code or message of the response."""
+    """Request that the provider received, with the ``status`` and the error code or message of the response.
+
+    The status is 0 without a response (the failure ``hang``).
+    """
 
     endpoint: Endpoint
     method: str

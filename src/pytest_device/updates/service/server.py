@@ -1,6 +1,5 @@
 """Update service for tests: what it serves, the failures to inject and the requests it saw."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -10,7 +9,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from pytest_device import serving
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
-from pytest_device.serving import Service, app_of, check_public_url, need_extra
+from pytest_device.serving import (
+    Service,
+    app_of,
+    check_public_url,
+    need_extra,
+    wait_for_disconnect,
+)
 from pytest_device.spec import VENDOR
 from pytest_device.spelling import unknown
 from pytest_device.updates.export import ExportedFile
@@ -347,7 +352,7 @@ class DeviceUpdateService(Service[Journal]):
             update_request = self._protocol.read_request(headers)
         except UpdateError as error:
             reply = Reply(400, _UNCACHED, f"{error}\n".encode())
-            return await self._answered(seen, reply, failures)
+            return await self._answered(seen, reply, failures, request)
 
         release = self._releases.release_for(update_request, seen.device)
         reply = self._protocol.write_reply(
@@ -366,7 +371,7 @@ class DeviceUpdateService(Service[Journal]):
             failed_update_ids=update_request.failed_update_ids,
         )
 
-        return await self._answered(seen, reply, failures)
+        return await self._answered(seen, reply, failures, request)
 
     async def _asset(self, request: "Request") -> "Response":
         failures = self._journal.take_failures("asset")
@@ -374,7 +379,7 @@ class DeviceUpdateService(Service[Journal]):
         published = self._releases.files.get(request.path_params["hash"])
         if published is None:
             reply = Reply(404, _UNCACHED, b"no such asset\n")
-            return await self._answered(seen, reply, failures)
+            return await self._answered(seen, reply, failures, request)
 
         file, content = published
         if "corrupt_asset" in failures:
@@ -386,7 +391,9 @@ class DeviceUpdateService(Service[Journal]):
         }
         seen = replace(seen, answer=file.key)
 
-        return await self._answered(seen, Reply(200, headers, content), failures)
+        reply = Reply(200, headers, content)
+
+        return await self._answered(seen, reply, failures, request)
 
     def _seen(
         self,
@@ -405,13 +412,17 @@ class DeviceUpdateService(Service[Journal]):
         )
 
     async def _answered(
-        self, seen: SeenRequest, reply: Reply, failures: Mapping[FailureKind, float]
+        self,
+        seen: SeenRequest,
+        reply: Reply,
+        failures: Mapping[FailureKind, float],
+        request: "Request",
     ) -> "Response":
         """Record a request, and return its reply with the failures that apply to any reply."""
         from starlette.responses import Response
 
         if "slow" in failures:
-            await asyncio.sleep(failures["slow"])
+            await wait_for_disconnect(request.receive, failures["slow"])
         if "server_error" in failures:
             reply = Reply(500, _UNCACHED, b"failure requested by the test\n")
         if "half_body" in failures:
