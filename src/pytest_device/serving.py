@@ -245,7 +245,6 @@ async def wait_for_disconnect(
     The server disconnects the clients when it stops. A handler that sleeps instead would be canceled, and logged with
     its traceback.
     """
-
     # Only where a server runs, which has loaded it: this module is imported in more places.
     import asyncio
 
