@@ -15,7 +15,7 @@ import pytest
 
 from pytest_device import auth
 from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, User
-from pytest_device.errors import AuthConfigError, ConfigError
+from pytest_device.errors import AuthConfigError, AuthError, ConfigError
 from tests.auth.app import App, submit
 
 
@@ -467,6 +467,7 @@ _provider: Any = IdentityProvider
         (lambda: _client("app", [], post_logout_redirect_uris=["my app:/bye"]), "'my app:/bye' of the client 'app' must"),
         (lambda: _client("app", None), "redirect_uris must be a list of strings, not None"),
         (lambda: _client("app", [7]), "7 in redirect_uris must be a string, not int"),
+        (lambda: _client("app", [], scopes=["openid profile"]), "the scope 'openid profile' of the client 'app' must be one"),
         (lambda: _client(7, []), "the client_id of a Client must be a string, not int"),
         (lambda: _client("app", [], secret=1234), "secret of the client 'app' must be a string, not int"),
         (lambda: _user("ada", password=1234), "the password of the user 'ada' must be a string, not int"),
@@ -496,6 +497,15 @@ def test_a_client_without_a_redirect_uri_cannot_sign_in() -> None:
     with (
         IdentityProvider(clients=[Client("backend", [])]) as provider,
         pytest.raises(AuthConfigError, match="'backend' has no redirect URI"),
+    ):
+        provider.sign_in("user")
+
+
+def test_a_reply_without_the_requested_id_token_is_named() -> None:
+    clients = [Client("app", ["myapp://r"], scopes=["profile"])]
+    with (
+        IdentityProvider(clients=clients) as provider,
+        pytest.raises(AuthError, match=r"no ID token, .* granted the scope 'profile'"),
     ):
         provider.sign_in("user")
 

@@ -86,6 +86,17 @@ def verify_id_token(
     return claims
 
 
+def missing_id_token(scope: str | None) -> AuthError:
+    """Return the error of a reply without the ID token that was requested (OpenID Connect Core section 3.1.3.3)."""
+    granted = "" if scope is None else f": the provider granted the scope {scope!r}"
+    return AuthError(
+        {
+            "error": "invalid_id_token",
+            "error_description": f"the reply has no ID token, although the scope openid was requested{granted}",
+        }
+    )
+
+
 def check_same_subject(claims: Mapping[str, Any], id_token: str) -> None:
     """Raise AuthError if ``sub`` differs from that of a verified ID token (OpenID Connect Core section 5.3.2)."""
     SECRETS.learn(id_token)

@@ -28,6 +28,7 @@ from pytest_device.auth.http import (
 )
 from pytest_device.auth.id_token import (
     check_same_subject,
+    missing_id_token,
     require_id_tokens,
     verify_id_token,
 )
@@ -251,9 +252,11 @@ class _TokenRequest(_Request[_C]):
         reply = send("POST", document.token_endpoint, headers, client, form=body)
         tokens = _tokens(reply)
 
-        if is_openid and (tokens.id_token or needs_id_token):
+        if is_openid and needs_id_token and not tokens.id_token:
+            raise missing_id_token(tokens.scope)
+        if is_openid and tokens.id_token:
             verify_id_token(
-                tokens.id_token or "",
+                tokens.id_token,
                 document,
                 client_id=self._config.client_id,
                 nonce=nonce,

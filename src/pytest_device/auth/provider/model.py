@@ -46,6 +46,8 @@ _ONLY_AT: Final[Mapping[FailureKind, tuple[Endpoint, ...]]] = {
 """Endpoints of the failures that only some of them can have; all others can happen at each."""
 _ABSOLUTE_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^#\s]*")
 """An absolute URI without a fragment (RFC 6749 section 3.1.2)."""
+_SCOPE: Final = re.compile(r"[!#-\[\]-~]+")
+"""A scope (RFC 6749 section 3.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,12 @@ class Client:
 
         for name in ("redirect_uris", "scopes", "post_logout_redirect_uris"):
             _check_list(name, getattr(self, name))
+        for scope in self.scopes:
+            if not _SCOPE.fullmatch(scope):
+                raise AuthConfigError(
+                    f"the scope {scope!r} of the client {self.client_id!r} must be one word of printable ASCII without "
+                    'blanks, " and \\ (RFC 6749 section 3.3): list each scope by itself'
+                )
         for uri in (*self.redirect_uris, *self.post_logout_redirect_uris):
             if not _ABSOLUTE_URI.fullmatch(uri):
                 raise AuthConfigError(
