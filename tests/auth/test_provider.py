@@ -344,6 +344,41 @@ def test_logout_redirects_to_registered_urls_only(app: App, url: str) -> None:
     )
 
 
+def test_logout_without_a_hint_ends_the_session_of_the_browser(
+    settings: dict[str, Any], http: httpx.Client
+) -> None:
+    with IdentityProvider(**settings, sessions=True) as provider:
+        app = App(auth.fetch_discovery(provider.issuer, client=http), http)
+        app.authorize_on_page(app.request())
+        assert app.authorize(app.request()).type == "success"
+
+        first, second = (http.get(f"{provider.issuer}/end_session") for _ in range(2))
+
+        assert "<h1>Signed out</h1>" in first.text
+        assert "<h1>No user to sign out</h1>" in second.text
+        assert "Sign in" in http.get(app.request().make_auth_url(app.discovery)).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id_token_hint": "forged"}, "is no ID token of this provider"),
+        ({"client_id": "server"}, "is not for the client_id"),
+    ],
+)
+def test_logout_with_the_hint_of_another_provider_or_client_is_refused(
+    app: App, provider: IdentityProvider, changes: dict[str, str], message: str
+) -> None:
+    tokens = app.sign_in()
+    params = {"id_token_hint": tokens.id_token or "", **changes}
+
+    answer = app.http.get(f"{provider.issuer}/end_session", params=params)
+
+    assert answer.status_code == 400
+    assert message in answer.text
+    assert app.refresh(tokens)
+
+
 def test_a_page_of_any_origin_can_exchange_its_code(
     app: App, provider: IdentityProvider
 ) -> None:

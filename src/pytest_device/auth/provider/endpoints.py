@@ -141,22 +141,39 @@ class Endpoints:
         return JSONResponse(self.settings.keys.published())
 
     def end_session(self, exchange: Exchange) -> Response:
-        """Sign the user out, revoke all tokens of the user and redirect to the app (RP-Initiated Logout)."""
-        claims = self.settings.keys.claims_of(exchange.params.get("id_token_hint", ""))
-        client = self.settings.clients.get(str(claims.get("aud")))
-        if client is not None:
-            self.settings.sign_out(str(claims["sub"]))
+        """Sign the user out, revoke all tokens of the user and redirect to the app (RP-Initiated Logout).
 
-        url = exchange.params.get("post_logout_redirect_uri")
+        That is the user of the ID token, or else of the session in the browser.
+        """
+        params = exchange.params
+        claims = self.settings.keys.claims_of(params.get("id_token_hint", ""))
+        client = self.settings.clients.get(str(claims.get("aud")))
+        if "id_token_hint" in params and client is None:
+            return _unknown_hint("The id_token_hint is no ID token of this provider.")
+        if client and params.get("client_id", client.client_id) != client.client_id:
+            return _unknown_hint("The id_token_hint is not for the client_id.")
+
+        session = self.settings.sessions.get(exchange.session)
+        user = str(claims["sub"]) if client else session and session.user
+        if user:
+            self.settings.sign_out(user)
+
+        url = params.get("post_logout_redirect_uri")
+        if url is None and not user:
+            return message_page(
+                "No user to sign out",
+                "The request has no id_token_hint, and this browser has no session.",
+                200,
+            )
         if url is None:
             return message_page("Signed out", "You can close this page.", 200)
         # An empty URI is none that is registered either: it would redirect to the provider itself.
         if client is None or url not in client.post_logout_redirect_uris:
             return _unknown_logout_uri(url, client)
 
-        if "state" in exchange.params:
+        if "state" in params:
             separator = "&" if "?" in url else "?"
-            url += separator + form_encoded({"state": exchange.params["state"]})
+            url += separator + form_encoded({"state": params["state"]})
 
         return RedirectResponse(url, 303, headers=NO_STORE)
 
@@ -275,6 +292,10 @@ def _form(exchange: Exchange) -> Mapping[str, str]:
         )
 
     return exchange.form
+
+
+def _unknown_hint(problem: str) -> Response:
+    return message_page("Unknown ID token", problem, 400)
 
 
 def _unknown_logout_uri(target: str, client: Client | None) -> Response:
