@@ -48,7 +48,7 @@ def test_a_refusal_has_its_retry_time_and_leaves_nothing(
 
         assert (caught.value.status, caught.value.retry_after_seconds) == (status, 30)
         assert not client.leaves_unknown(caught.value)
-        assert (entries(tmp_path), client.pending(), client.close(5)) == ([], 0, [])
+        assert (entries(tmp_path), client.unfinished(), client.close(5)) == ([], 0, [])
 
 
 def test_after_a_refusal_the_same_call_creates_a_session(

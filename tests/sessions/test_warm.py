@@ -314,7 +314,7 @@ def test_a_run_reports_a_warm_session_that_expires_before_its_end(
     assert eventually(
         lambda: "stop" in [operation for operation, _ in runs.service.requests()]
     )
-    assert eventually(lambda: run.owner.pending() == 1)
+    assert eventually(lambda: run.owner.unfinished() == 1)
     if kind is Stopped:
         runs.service.remove_faults()
 
@@ -670,7 +670,7 @@ def broken_off(
     reaper.suspend()
 
     def interrupt() -> None:
-        eventually(lambda: run.owner.pending() == 2)
+        eventually(lambda: run.owner.unfinished() == 2)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)

@@ -147,7 +147,7 @@ class Connection:
         self._close_devices(session, by_signal=by_signal)
 
         if self._backend:
-            for event in self._closed(self._backend, signals):
+            for event in self._close_backend(self._backend, signals):
                 self._log.event(event)
 
         if self._sweeper:
@@ -182,7 +182,10 @@ class Connection:
             )
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
-    def _closed(self, backend: Backend, signals: GracefulShutdown) -> list[Event]:
+    def _close_backend(
+        self, backend: Backend, signals: GracefulShutdown
+    ) -> list[Event]:
+        """Stop the remaining sessions; return the events that were not reported yet."""
         seconds = self._settings.stop_timeout_seconds
         if not self._terminal:
             # Ctrl-C reaches a worker twice: from the terminal, and from the coordinator.

@@ -182,7 +182,7 @@ class DeviceTests(TimerNotes):
         report = yield
         error = _device_error(item, call)
         evidence: Evidence | None = None
-        more: Sequence[str] = ()
+        explanation: Sequence[str] = ()
 
         item.stash[FAILED] = report.failed or (
             report.when != "setup" and item.stash.get(FAILED, False)
@@ -209,7 +209,7 @@ class DeviceTests(TimerNotes):
         directory = self._save_details(item, report, error, verdict, evidence)
 
         if evidence and call.excinfo:
-            more = self._evidence.write(
+            explanation = self._evidence.write_report(
                 item,
                 self._reported_sessions(item, report),
                 evidence,
@@ -220,7 +220,7 @@ class DeviceTests(TimerNotes):
             )
 
         if report.failed and not isinstance(error, NotAttemptedError):
-            self._add_devices(item, report, error, directory, more)
+            self._add_devices(item, report, error, directory, explanation)
 
         attach(
             report,
@@ -228,7 +228,7 @@ class DeviceTests(TimerNotes):
             verdict,
             cause=self._cause_of(error),
             waited=item.stash.get(WAITED, 0.0),
-            explanation=[self._redactor.text(escaped(line)) for line in more],
+            explanation=[self._redactor.text(escaped(line)) for line in explanation],
         )
         self._log.note_attached(report, is_first=call.when == "setup")
 
@@ -346,9 +346,9 @@ class DeviceTests(TimerNotes):
             files["service.log"] = service_log
 
         if evidence is None:
-            evidence = self._evidence.begin(item, files, page)
+            evidence = self._evidence.save_without_devices(item, files, page)
         else:
-            self._evidence.add(evidence, files)
+            self._evidence.add_files(evidence, files)
 
         # Where nothing can be written, the report is the only place for it.
         if evidence is None and service_log:
@@ -362,7 +362,7 @@ class DeviceTests(TimerNotes):
         report: pytest.TestReport,
         error: DeviceError | None,
         directory: Path | None,
-        more: Sequence[str],
+        explanation: Sequence[str],
     ) -> None:
         page = error.url if isinstance(error, SessionError) else None
         is_local = self.devices.backend.log_path is not None
@@ -372,7 +372,7 @@ class DeviceTests(TimerNotes):
             page=page,
             directory=directory,
             has_pages=not is_local,
-            more=more,
+            explanation=explanation,
         )
         if text:
             add_section(report, "device", self._redactor.text(escaped(text)))

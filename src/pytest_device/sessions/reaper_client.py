@@ -321,7 +321,7 @@ class ReaperClient:
             return False
         return isinstance(error, ServiceError) and self._client.leaves_unknown(error)
 
-    def pending(self) -> int:
+    def unfinished(self) -> int:
         """Return the number of unfinished sessions, without those whose create call has no response yet."""
         return sum(
             not (pending.is_done or pending.is_unanswered)
@@ -330,8 +330,8 @@ class ReaperClient:
 
     def awaited(self, timeout_seconds: float) -> str:
         """Return what ``close`` would wait for, and for how long, for the user; empty if nothing is left."""
-        if pending := self.pending():
-            return f"waiting up to {timeout_seconds:.0f} s for {counted(pending, 'session')} to stop"
+        if unfinished := self.unfinished():
+            return f"waiting up to {timeout_seconds:.0f} s for {counted(unfinished, 'session')} to stop"
 
         if unanswered := self._unanswered():
             seconds = self._late_seconds(timeout_seconds)
@@ -405,7 +405,7 @@ class ReaperClient:
             # Without a reaper, nobody else would stop them.
             if is_skipped() and self._channel.is_detached:
                 return
-            if not self.pending() and (now >= late_until or not self._unanswered()):
+            if not self.unfinished() and (now >= late_until or not self._unanswered()):
                 return
 
             # A signal is handled during the wait, but does not end it.

@@ -361,9 +361,9 @@ class EvidenceTaker:
     ) -> None:
         until = self._clock() + ALL_SECONDS
         for name, session in sessions.items():
-            self._save(item, name, session, evidence, until)
+            self._save_device(item, name, session, evidence, until)
 
-    def begin(
+    def save_without_devices(
         self, item: pytest.Item, files: Mapping[str, str], page: str | None
     ) -> Evidence | None:
         """Save files of a test that got no device, with what a local service shows about the session of ``page``.
@@ -389,11 +389,11 @@ class EvidenceTaker:
             self._reporter.note(not_saved(evidence.directory.parent, error))
             return None
 
-        self.add(evidence, files)
+        self.add_files(evidence, files)
         _name_directory(item, evidence)
         return evidence
 
-    def add(self, evidence: Evidence, files: Mapping[str, str]) -> None:
+    def add_files(self, evidence: Evidence, files: Mapping[str, str]) -> None:
         """Save more files of a test, by name."""
         try:
             for name, text in files.items():
@@ -402,7 +402,7 @@ class EvidenceTaker:
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
 
-    def write(
+    def write_report(
         self,
         item: pytest.Item,
         sessions: "Mapping[str, Session]",
@@ -466,7 +466,7 @@ class EvidenceTaker:
             lines.append(missing)
         return lines
 
-    def _save(
+    def _save_device(
         self,
         item: pytest.Item,
         name: str,

@@ -167,12 +167,12 @@ def describe(
     page: str | None,
     directory: Path | None,
     has_pages: bool,
-    more: Sequence[str] = (),
+    explanation: Sequence[str] = (),
 ) -> str:
     """Return the devices of a failed test: platform, name, session page, artifacts; empty if there was no device.
 
     ``page`` is the page of a session that the test did not get. Without ``has_pages``, pages end with the run.
-    ``more`` are lines that the error does not have.
+    ``explanation`` has lines that the error does not have.
     """
     # Without any of them, the error itself says all.
     if not (sessions or directory or (page and has_pages)):
@@ -204,7 +204,7 @@ def describe(
             text += ", session page:"
         lines.append(with_pages(text, [address]))
 
-    lines += more
+    lines += explanation
     if directory:
         start = item.config.invocation_params.dir
         is_below = directory.is_relative_to(start)
