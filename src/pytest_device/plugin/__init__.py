@@ -172,18 +172,20 @@ def pytest_collection_modifyitems(
 
     with_device = [item for item in items if requests_device(item)]
     if with_device:
-        from pytest_device.plugin.collection import begin
+        from pytest_device.plugin.collection import begin_with_devices
 
         indexes = [earlier_index.get(item, -1) for item in with_device]
-        begin(config, items, with_device, may_order=indexes == sorted(indexes))
+        begin_with_devices(
+            config, items, with_device, may_order=indexes == sorted(indexes)
+        )
         return
 
     from pytest_device.plugin.options import is_sharded, may_be_dry_run
 
     if is_sharded(config) or may_be_dry_run(config):
-        from pytest_device.plugin.collection import begin_without
+        from pytest_device.plugin.collection import begin_without_devices
 
-        begin_without(config, items)
+        begin_without_devices(config, items)
 
 
 def _check_ini_file(config: pytest.Config) -> None:

@@ -171,7 +171,7 @@ def _parametrize(
     metafunc.parametrize(",".join(arguments), values, ids=ids, indirect=True)
 
 
-def begin(
+def begin_with_devices(
     config: pytest.Config,
     items: list[pytest.Item],
     with_device: list[pytest.Item],
@@ -198,10 +198,10 @@ def begin(
         needs_service = will_run(config) and not is_dry_run
         problems = [
             *_conflicting_plugins(config),
-            *_forked(config, with_device),
+            *_forked_problems(config, with_device),
             *misspelled(config),
             *(run.missing() if needs_service else ()),
-            *_read(with_device, run),
+            *_read_tests(with_device, run),
             *_read_quarantines(items, with_device),
         ]
 
@@ -211,7 +211,7 @@ def begin(
                 and settings.reorder
                 and not config.getoption("stepwise", default=False)
             )
-            _choose(config, items, settings)
+            _deselect_and_size(config, items, settings)
 
             if may_order:
                 _order(config, items, grouping)
@@ -288,7 +288,7 @@ def _report_problems(
     items.clear()
 
 
-def _choose(
+def _deselect_and_size(
     config: pytest.Config, items: list[pytest.Item], settings: "Settings"
 ) -> None:
     """Deselect tests that this run should skip, and size the sessions of the others."""
@@ -299,10 +299,10 @@ def _choose(
 
     # Last: only the tests that are left share a session.
     if settings.size_durations:
-        _size(config, items, settings)
+        _size_sessions(config, items, settings)
 
 
-def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
+def begin_without_devices(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select the shard, or register the dry run, of a suite without device tests; raises pytest.UsageError."""
     try:
         settings = settings_of(config)
@@ -319,7 +319,7 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
         link.send_plan(TestPlan((), (), (), may_order=False))
 
 
-def _size(
+def _size_sessions(
     config: pytest.Config, items: list[pytest.Item], settings: "Settings"
 ) -> None:
     """Limit sessions to the duration that their tests took in earlier runs."""
@@ -354,7 +354,9 @@ def _conflicting_plugins(config: pytest.Config) -> list[str]:
     ]
 
 
-def _forked(config: pytest.Config, with_device: list[pytest.Item]) -> Iterator[str]:
+def _forked_problems(
+    config: pytest.Config, with_device: list[pytest.Item]
+) -> Iterator[str]:
     """Yield a problem if pytest-forked runs device tests: each in a child of this process, which owns the devices."""
     forks_all = config.getoption("forked", default=None)
     if forks_all is None:  # without pytest-forked, its marker does nothing
@@ -369,7 +371,7 @@ def _forked(config: pytest.Config, with_device: list[pytest.Item]) -> Iterator[s
             return
 
 
-def _read(with_device: list[pytest.Item], run: "DeviceRun") -> list[str]:
+def _read_tests(with_device: list[pytest.Item], run: "DeviceRun") -> list[str]:
     """Store the requirements of all device tests; return all mistakes."""
     sharing = _DriverSharing()
     problems: list[str] = []

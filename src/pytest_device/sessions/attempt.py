@@ -22,7 +22,7 @@ from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, Pause, Permits, is
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.lifecycle import (
     CAPABILITIES_POLLS,
-    MAX_RETRY_AFTER_SECONDS,
+    MAX_DELAY_SECONDS,
     NO_CAPABILITIES,
     CapacityBackoff,
     CreateBackoff,
@@ -37,14 +37,12 @@ from pytest_device.sessions.lifecycle import (
 )
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import is_suspicious, is_temporary, retry_after_of
-from pytest_device.sessions.reporter import Relay
+from pytest_device.sessions.reporter import PROGRESS_SECONDS, Relay
 from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.sessions.retry_policy import GONE_SECONDS
 from pytest_device.sessions.states import State
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Status
 
-_HEARTBEAT_SECONDS: Final = 30.0
-"""Seconds after which an unchanged state is reported again: a CI log without output for longer looks like a hang."""
 _PAUSE_STEP_SECONDS: Final = 5.0
 """Maximum seconds until a paused attempt asks again: that of another worker may have succeeded meanwhile."""
 _CONTROLLER_DELAY_SECONDS: Final = 1.0
@@ -361,9 +359,7 @@ class Attempt:
                 session, self.waited, f" ({session.page}). Last response: {error}"
             ) from error
 
-        until = self._config.clock() + min(
-            retry_after_of(error), MAX_RETRY_AFTER_SECONDS
-        )
+        until = self._config.clock() + min(retry_after_of(error), MAX_DELAY_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
         self._report_state(str(error))
@@ -467,7 +463,7 @@ class Attempt:
     def _report_state(self, state: str, text: str = "") -> None:
         """Report a state that is new or was last reported long ago, as ``text`` if given."""
         reported, at = self._reported
-        if state != reported or self._config.clock() - at >= _HEARTBEAT_SECONDS:
+        if state != reported or self._config.clock() - at >= PROGRESS_SECONDS:
             self._reported = (state, self._config.clock())
             self._config.relay.event(events.StateChanged(self.ref(), text or state))
 

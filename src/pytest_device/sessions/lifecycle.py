@@ -42,7 +42,7 @@ SLICE_SECONDS: Final = 0.5
 On Windows, a signal doesn't interrupt the wait for a lock. Elsewhere, it interrupts no wait if the kernel gives it to
 another thread, as it does with half of the signals that follow another one within a millisecond.
 """
-MAX_RETRY_AFTER_SECONDS: Final = 300.0
+MAX_DELAY_SECONDS: Final = 300.0
 """Maximum delay, whatever the service asks for: capacity returns when a session ends, which it cannot foresee."""
 
 CAPABILITIES_POLLS: Final = 3
@@ -402,5 +402,5 @@ class CapacityBackoff:
         # Never earlier than the service asked.
         later = self._policy.spread(self._policy.jitter) + self._policy.jitter
         return min(
-            max(refusal.retry_after_seconds, shortest) * later, MAX_RETRY_AFTER_SECONDS
+            max(refusal.retry_after_seconds, shortest) * later, MAX_DELAY_SECONDS
         )

@@ -32,7 +32,7 @@ from pytest_device.sessions.pending_session import PendingSession, Report
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel, ReaperLimited
 from pytest_device.sessions.replies import no_answer, read_session
-from pytest_device.sessions.reporter import Net, Reporter
+from pytest_device.sessions.reporter import PROGRESS_SECONDS, Net, Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.retry_policy import GONE_SECONDS, is_refusal
 from pytest_device.sessions.runs import OwnRun, time_on_disk
@@ -43,8 +43,6 @@ CREATE_SECONDS: Final = 120.0
 """Seconds to wait for the response to a create call, unless the caller sets another limit."""
 MIN_CREATE_SECONDS: Final = 5.0
 """Minimum seconds to wait for it, whatever limit is set: a session that is created later is paid for and not used."""
-PROGRESS_SECONDS: Final = 30.0
-"""Seconds after which the wait for it is reported, again and again: a CI log without output looks like a hang."""
 LATE_SECONDS: Final = 10.0
 """Seconds that the end of a run waits for responses to create calls; after that, only the reaper does."""
 _WITHOUT_REAPER: Final = (

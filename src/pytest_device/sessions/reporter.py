@@ -5,9 +5,12 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from pytest_device.sessions.events import Event, late
+
+PROGRESS_SECONDS: Final = 30.0
+"""Seconds after which a wait is reported again: a CI log without output for longer looks like a hang."""
 
 Deferred = list[tuple[float, Event]]
 """Unreported events, and when they happened."""

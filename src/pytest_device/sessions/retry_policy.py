@@ -21,6 +21,7 @@ the minute, while a premature retry costs one call."""
 MAX_GET_PAUSE_SECONDS: Final = 5.0
 """Longest ``Retry-After`` that ``get`` itself waits for, equal to the poll interval: its caller has a time limit."""
 MAX_RETRY_AFTER_SECONDS: Final = 86_400.0
+"""A longer ``Retry-After`` counts as a day; each call limits its own pause further."""
 GONE_SECONDS: Final = 60.0
 """Seconds for which the service must return 404 before a session counts as gone: a deployment or a lagging replica
 recovers sooner."""

@@ -11,14 +11,12 @@ from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
 from pytest_device.sessions.quota.claim import Claim, Slot, Store
 from pytest_device.sessions.quota.files import FileStore
-from pytest_device.sessions.reporter import ProgressReporter
+from pytest_device.sessions.reporter import PROGRESS_SECONDS, ProgressReporter
 
 _PAUSE_WITH_SLOTS_SECONDS: Final = 0.5
 """Longest pause of a process that holds slots: its other threads may make one of them dispensable meanwhile."""
 _FIRST_WORD_SECONDS: Final = 5.0
 """Seconds until the first message: shorter waits are normal when tests end often, longer ones puzzle users."""
-_HEARTBEAT_SECONDS: Final = 30.0
-"""Seconds between messages: a CI log without output for longer looks like a hang."""
 _EARLY_SECONDS: Final = 3.0
 """A later message may be this early rather than wake a claim that waits for longer: thousands keep a server busy."""
 
@@ -135,7 +133,7 @@ class Slots:
                 )
 
             if now >= word_at - early:
-                word_at = now + _HEARTBEAT_SECONDS
+                word_at = now + PROGRESS_SECONDS
                 early = min(claim.pause_seconds, _EARLY_SECONDS)
                 self._reporter.progress(self._waited(claim, now - started))
 

@@ -11,7 +11,7 @@ from pytest_device.sessions.retry_policy import is_missing
 from pytest_device.sessions.states import PHASES, Phase, moved
 from pytest_device.spec import SESSIONS_PATH
 
-STOP_SECONDS: Final = 15.0
+CALL_SECONDS: Final = 15.0
 """Maximum seconds of a stop or lookup: both can be repeated."""
 LOOKUP_SECONDS: Final = 2.0
 """Seconds between lookups of a session whose stop call is unanswered."""
@@ -81,10 +81,10 @@ class WatchedSession:
                 self.attempts += 1
                 self._move(Phase.STOPPING, time.monotonic() + LOOKUP_SECONDS)
                 return messages.Call(
-                    number, "POST", f"{path}/stop", seconds=STOP_SECONDS
+                    number, "POST", f"{path}/stop", seconds=CALL_SECONDS
                 )
             case _:
-                return messages.Call(number, "GET", path, seconds=STOP_SECONDS)
+                return messages.Call(number, "GET", path, seconds=CALL_SECONDS)
 
     def end(self, phase: Phase) -> Entry:
         """Move to a phase without work; return the entry that records it."""
