@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pytest_device.events import Event
-from pytest_device.sessions.reporter import Net, SilentReporter
+from pytest_device.sessions.reporter import SafetyNet, SilentReporter
 
 SILENT: Final = SilentReporter()
 
@@ -20,7 +20,9 @@ class RecordingReporter:
     events: list[Event] = field(default_factory=list[Event])
     notes: list[str] = field(default_factory=list[str])
     lines: list[str] = field(default_factory=list[str])
-    warnings: list[tuple[Net, str]] = field(default_factory=list[tuple[Net, str]])
+    warnings: list[tuple[SafetyNet, str]] = field(
+        default_factory=list[tuple[SafetyNet, str]]
+    )
     on_progress: Callable[[str], object] | None = None
 
     def event(self, event: Event) -> None:
@@ -34,7 +36,7 @@ class RecordingReporter:
         if self.on_progress:
             self.on_progress(text)
 
-    def warn(self, net: Net, text: str) -> None:
+    def warn(self, net: SafetyNet, text: str) -> None:
         self.warnings.append((net, text))
 
     def kinds(self) -> list[type[Event]]:

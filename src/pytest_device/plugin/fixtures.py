@@ -251,7 +251,7 @@ def device_process_environment(
 
 @pytest.fixture
 def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Provide a directory for the test's artifacts: below ``--device-artifacts-dir``, else ``tmp_path``."""
+    """Provide a directory for the test's artifacts: in ``--device-artifacts-dir`` if that is set, else ``tmp_path``."""
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.output.artifacts import directory_of
 

@@ -32,7 +32,7 @@ from pytest_device.sessions.pending_session import PendingSession, Report
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel, ReaperLimited
 from pytest_device.sessions.replies import no_answer, read_session
-from pytest_device.sessions.reporter import PROGRESS_SECONDS, Net, Reporter
+from pytest_device.sessions.reporter import PROGRESS_SECONDS, Reporter, SafetyNet
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.retry_policy import GONE_SECONDS, is_refusal
 from pytest_device.sessions.runs import OwnRun, time_on_disk
@@ -108,7 +108,7 @@ class ReaperClient:
         self._is_ending = False
         self._missing_reaper = ""
         """Why no reaper process supervises the sessions; empty if one does, or if none is wanted."""
-        self._warnings: queue.SimpleQueue[tuple[Net, str]] = queue.SimpleQueue()
+        self._warnings: queue.SimpleQueue[tuple[SafetyNet, str]] = queue.SimpleQueue()
         """Unreported warnings, which the channel's thread must not show: the terminal belongs to the tests' thread."""
         self._change = threading.Condition()
         ledger = run.ledger.directory if run else None
@@ -176,7 +176,7 @@ class ReaperClient:
                 f"{Options.state_dir.flag}"
             )
 
-        self._reporter.warn(Net.LEDGER, _unwritten(problem))
+        self._reporter.warn(SafetyNet.LEDGER, _unwritten(problem))
         report = self._request(request, seconds, needs_entry=False)
         if isinstance(report, messages.NotSent):
             raise TransportError(f"create: {report.problem}", sent=False)
@@ -532,14 +532,16 @@ class ReaperClient:
         | ReaperLimited,
     ) -> None:
         if isinstance(report, messages.LedgerFailed):
-            self._warnings.put((Net.LEDGER, _unwritten(report.problem)))
+            self._warnings.put((SafetyNet.LEDGER, _unwritten(report.problem)))
         elif isinstance(report, ReaperLimited):
-            self._warnings.put((Net.DETACHED_REAPER, report.limit))
+            self._warnings.put((SafetyNet.DETACHED_REAPER, report.limit))
         elif isinstance(report, NoReaper):
             self._missing_reaper = report.problem
             # Else the next create call is refused, with the reason.
             if not self._requirement:
-                self._warnings.put((Net.REAPER, f"{report.problem}: {_WITHOUT_REAPER}"))
+                self._warnings.put(
+                    (SafetyNet.REAPER, f"{report.problem}: {_WITHOUT_REAPER}")
+                )
         elif pending := self._sessions.get(report.intent):
             self._record(pending, report)
 

@@ -16,7 +16,7 @@ Deferred = list[tuple[float, Event]]
 """Unreported events, and when they happened."""
 
 
-class Net(StrEnum):
+class SafetyNet(StrEnum):
     """What stops sessions that a killed run leaves: a run may be without it, and says so before its first device."""
 
     LEDGER = "ledger"
@@ -37,8 +37,8 @@ class RunReporter(ProgressReporter, Protocol):
     def preview(self, label: str, url: str) -> None:
         """Show, or open, the live preview of a device; its URL is a secret."""
 
-    def warn(self, net: Net, text: str) -> None:
-        """Show, once per run, that a net is missing."""
+    def warn(self, net: SafetyNet, text: str) -> None:
+        """Show, once per run, that a safety net is missing."""
 
 
 class Reporter(ProgressReporter, Protocol):
@@ -50,8 +50,8 @@ class Reporter(ProgressReporter, Protocol):
     def note(self, text: str) -> None:
         """Receive a line for the summary at the end of the run."""
 
-    def warn(self, net: Net, text: str) -> None:
-        """Show at once, and once per run, that a net is missing."""
+    def warn(self, net: SafetyNet, text: str) -> None:
+        """Show at once, and once per run, that a safety net is missing."""
 
 
 class SilentReporter:
@@ -60,7 +60,7 @@ class SilentReporter:
     def event(self, event: Event) -> None: ...
     def note(self, text: str) -> None: ...
     def progress(self, text: str) -> None: ...
-    def warn(self, net: Net, text: str) -> None: ...
+    def warn(self, net: SafetyNet, text: str) -> None: ...
 
 
 class _OfThread(threading.local):

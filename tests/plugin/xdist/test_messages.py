@@ -7,7 +7,7 @@ import pytest
 
 from pytest_device.plugin.xdist import messages
 from pytest_device.sessions.breaker import Cause, Pause, Turn
-from pytest_device.sessions.reporter import Net
+from pytest_device.sessions.reporter import SafetyNet
 from pytest_device.testing import FaultyService
 from pytest_device.verdict import Verdict
 from pytest_device.wire import MessageError
@@ -17,7 +17,7 @@ FROM_WORKER: list[messages.FromWorker] = [
     messages.Collected('["a\n"]', "shard 1/2"),
     messages.Progress("gw0 boots \N{SNOWMAN}"),
     messages.Preview("gw0 ios appium", "https://devices.example/preview"),
-    messages.MissingNet(Net.LEDGER, "no ledger"),
+    messages.MissingSafetyNet(SafetyNet.LEDGER, "no ledger"),
     messages.Ask("key", 1),
     messages.Succeeded("key", 1),
     messages.Released("key", 1),

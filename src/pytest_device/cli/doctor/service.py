@@ -41,7 +41,7 @@ from pytest_device.sessions.events import Event, detail_of, is_proof
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.network import endpoint_at
-from pytest_device.sessions.reporter import Net
+from pytest_device.sessions.reporter import SafetyNet
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings, checked_token
@@ -222,7 +222,7 @@ class _ProgressPrinter:
     def note(self, text: str) -> None:
         self.progress(text)
 
-    def warn(self, net: Net, text: str) -> None:
+    def warn(self, net: SafetyNet, text: str) -> None:
         del net
         self.progress(text)
 

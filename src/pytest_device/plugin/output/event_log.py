@@ -29,7 +29,7 @@ from pytest_device.sessions.events import (
 )
 from pytest_device.sessions.lifecycle import SLICE_SECONDS
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.reporter import Net, RunReporter
+from pytest_device.sessions.reporter import RunReporter, SafetyNet
 from pytest_device.spec import STATES, Status
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class EventLog:
         else:
             print(escaped(text))  # noqa: T201  # a worker without a channel to the coordinator
 
-    def warn(self, net: Net, text: str) -> None:
-        """Show that a net is missing, once per run."""
+    def warn(self, net: SafetyNet, text: str) -> None:
+        """Show that a safety net is missing, once per run."""
         text = self._redactor.text(text)
         if self._link:
             self._link.warn(net, text)

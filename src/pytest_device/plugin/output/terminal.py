@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.breaker import RunBreaker
     from pytest_device.sessions.events import Event
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.reporter import Net
+    from pytest_device.sessions.reporter import SafetyNet
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -94,8 +94,8 @@ class Terminal:
         self.history = history_of(config)
         self._seconds: dict[tuple[str, str], float] = {}
         """Seconds that unfinished tests have taken so far, by worker and node ID."""
-        self._missing: set[Net] = set()
-        """The nets that the user knows to be missing."""
+        self._missing: set[SafetyNet] = set()
+        """The safety nets that the user knows to be missing."""
         self.section: Callable[[str], LogSection] | None = None
         """Makes a section of the log that a CI service collapses, None outside of CI."""
 
@@ -116,8 +116,8 @@ class Terminal:
 
     progress = show
 
-    def warn(self, net: "Net", text: str) -> None:
-        """Show that a net is missing: once for all processes of the run, even under ``-q``."""
+    def warn(self, net: "SafetyNet", text: str) -> None:
+        """Show that a safety net is missing: once for all processes of the run, even under ``-q``."""
         if net not in self._missing:
             self._missing.add(net)
             self.show(text, "yellow", even_if_quiet=True)

@@ -35,7 +35,7 @@ from pytest_device.sessions.reaper_client import (
     ReaperConfig,
     never,
 )
-from pytest_device.sessions.reporter import Net, Reporter
+from pytest_device.sessions.reporter import Reporter, SafetyNet
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.sweep import MIN_STOP_SECONDS, reconcile, stop_all, sweep
 from pytest_device.settings import Settings
@@ -436,7 +436,7 @@ def joined(
         )
 
     warning = f"no ledger ({reason}): later runs cannot stop sessions that this run leaves running"
-    reporter.warn(Net.LEDGER, f"{warning}. Set {Options.state_dir.flag}")
+    reporter.warn(SafetyNet.LEDGER, f"{warning}. Set {Options.state_dir.flag}")
     return None
 
 

@@ -76,7 +76,7 @@ class WorkerChannel:
                 self._reporter.progress(text)
             case messages.Preview(label, url):
                 self._reporter.preview(label, url)
-            case messages.MissingNet(net, text):
+            case messages.MissingSafetyNet(net, text):
                 self._reporter.warn(net, text)
             case _:
                 self._record_attempt(message)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, get_args
 
 from pytest_device.sessions.breaker import Answer, Cause, Pause
-from pytest_device.sessions.reporter import Net
+from pytest_device.sessions.reporter import SafetyNet
 from pytest_device.wire import Codec
 
 # From a worker to the coordinator.
@@ -34,10 +34,10 @@ class Preview(NamedTuple):
     url: str
 
 
-class MissingNet(NamedTuple):
-    """The worker's sessions are without a net; shown once per run."""
+class MissingSafetyNet(NamedTuple):
+    """The worker's sessions are without a safety net; shown once per run."""
 
-    net: Net
+    net: SafetyNet
     text: str
 
 
@@ -86,7 +86,7 @@ class Affected(NamedTuple):
 
 
 OfAttempt = Ask | Succeeded | Released | Failed | Used | Affected
-FromWorker = Collected | Progress | Preview | MissingNet | OfAttempt
+FromWorker = Collected | Progress | Preview | MissingSafetyNet | OfAttempt
 
 
 # From the coordinator to a worker.

@@ -30,7 +30,7 @@ from pytest_device.wire import MessageError
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
-    from pytest_device.sessions.reporter import Net
+    from pytest_device.sessions.reporter import SafetyNet
     from pytest_device.sessions.request import DeviceRequirement
     from pytest_device.settings import Settings
 
@@ -72,10 +72,10 @@ class WorkerLink:
                 messages.encode(messages.Preview(f"{self._worker} {label}", url))
             )
 
-    def warn(self, net: "Net", text: str) -> None:
-        """Show that a net is missing, unless another worker has said so."""
+    def warn(self, net: "SafetyNet", text: str) -> None:
+        """Show that a safety net is missing, unless another worker has said so."""
         with suppress(OSError):
-            self._channel.send(messages.encode(messages.MissingNet(net, text)))
+            self._channel.send(messages.encode(messages.MissingSafetyNet(net, text)))
 
     def lookahead(
         self,
