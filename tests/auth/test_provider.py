@@ -376,7 +376,7 @@ def test_logout_with_the_hint_of_another_provider_or_client_is_refused(
 
     assert answer.status_code == 400
     assert message in answer.text
-    assert app.refresh(tokens)
+    assert app.refresh(tokens).access_token
 
 
 def test_a_page_of_any_origin_can_exchange_its_code(
