@@ -256,6 +256,48 @@ def test_prompt_none_requires_a_signed_in_user(
     assert error.code == "login_required"
 
 
+@pytest.mark.parametrize(
+    ("form", "status", "error", "challenge"),
+    [
+        ({"grant_type": "authorization_code"}, 400, "invalid_request", None),
+        ({"grant_type": "refresh_token"}, 400, "invalid_request", None),
+        (
+            {"client_id": "unknown"},
+            401,
+            "invalid_client",
+            'Basic realm="pytest-device"',
+        ),
+    ],
+)
+def test_a_token_request_is_refused_as_in_the_standard(
+    app: App,
+    provider: IdentityProvider,
+    form: dict[str, str],
+    status: int,
+    error: str,
+    challenge: str | None,
+) -> None:
+    answer = app.http.post(
+        f"{provider.issuer}/token", data={"client_id": "app", **form}
+    )
+
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+    assert answer.headers.get("www-authenticate") == challenge
+
+
+def test_user_info_names_the_missing_scope_in_its_challenge(app: App) -> None:
+    request = app.request(scopes=["profile"])
+    tokens = app.exchange(request, app.authorize(request), scopes=["profile"])
+
+    answer = app.http.get(
+        app.discovery.user_info_endpoint or "",
+        headers={"Authorization": f"Bearer {tokens.access_token}"},
+    )
+
+    assert answer.status_code == 403
+    assert answer.headers["www-authenticate"] == 'Bearer error="insufficient_scope"'
+
+
 def test_a_repeated_parameter_is_refused(app: App, provider: IdentityProvider) -> None:
     answer = app.http.get(f"{provider.issuer}/authorize?client_id=app&client_id=app")
 

@@ -209,9 +209,11 @@ async def _trickle() -> AsyncIterator[bytes]:
 
 def _refusal(error: OAuthError) -> Response:
     headers = dict(NO_STORE)
-    if error.status == 401:  # noqa: PLR2004  # requires WWW-Authenticate
-        scheme = "Bearer" if error.code == "invalid_token" else "Basic"
-        headers["WWW-Authenticate"] = f'{scheme} error="{error.code}"'
+    # RFC 6750 section 3, RFC 7617 section 2.
+    if error.code in ("invalid_token", "insufficient_scope"):
+        headers["WWW-Authenticate"] = f'Bearer error="{error.code}"'
+    elif error.code == "invalid_client":
+        headers["WWW-Authenticate"] = 'Basic realm="pytest-device"'
     content = {"error": error.code, "error_description": error.description}
 
     return JSONResponse(content, error.status, headers=headers)

@@ -69,7 +69,7 @@ class Grants:
 
     def redeem(self, client: Client, params: Mapping[str, str]) -> Grant:
         """Redeem a code and return its grant; the second use of a code revokes the tokens of the first."""
-        code = params.get("code", "")
+        code = _required(params, "code")
         issued = self._unused(
             self._codes.get(code),
             client,
@@ -93,7 +93,7 @@ class Grants:
 
     def rotate(self, client: Client, params: Mapping[str, str]) -> Grant:
         """Invalidate a refresh token and return its grant; the second use of a token revokes its family."""
-        token = params.get("refresh_token", "")
+        token = _required(params, "refresh_token")
         issued = self._unused(
             self._refresh.get(token),
             client,
@@ -212,6 +212,15 @@ def _put(tokens: dict[str, _Issued], issued: _Issued) -> str:
     tokens[token] = issued
 
     return token
+
+
+def _required(params: Mapping[str, str], name: str) -> str:
+    """Return a parameter of a request. Raises OAuthError (RFC 6749 section 5.2) if it is missing or empty."""
+    value = params.get(name)
+    if not value:
+        raise OAuthError("invalid_request", f"{name} is missing")
+
+    return value
 
 
 def _check_verifier(verifier: str, challenge: str) -> None:
