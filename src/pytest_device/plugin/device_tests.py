@@ -181,26 +181,15 @@ class DeviceTests(TimerNotes):
         note_devices(item, self.devices.sessions(item))
         report = yield
         error = _device_error(item, call)
-        evidence: Evidence | None = None
-        explanation: Sequence[str] = ()
 
         item.stash[FAILED] = report.failed or (
             report.when != "setup" and item.stash.get(FAILED, False)
         )
 
+        evidence = self._take_evidence(item, report, call)
+        # After the evidence, which shows the moment of the failure.
         if report.failed and call.excinfo and call.when != "teardown":
-            evidence = self._evidence.take(item, self.devices.sessions(item))
             error = self._cause_of_failure(item, call.excinfo.value, error)
-
-        if (
-            self._settings.logs == "always"
-            and report.when == "call"
-            and not report.failed
-        ):
-            self._evidence.save_logs(item, self.devices.sessions(item))
-
-        if call.when == "teardown":
-            evidence = self._evidence.end_teardown(item, has_failed=report.failed)
 
         verdict: Verdict | None = None
         if call.excinfo:
@@ -208,6 +197,7 @@ class DeviceTests(TimerNotes):
 
         directory = self._save_details(item, report, error, verdict, evidence)
 
+        explanation: Sequence[str] = ()
         if evidence and call.excinfo:
             explanation = self._evidence.write_report(
                 item,
@@ -246,6 +236,28 @@ class DeviceTests(TimerNotes):
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note which reports were logged."""
         self._log.note_logged(report)
+
+    def _take_evidence(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        call: pytest.CallInfo[None],
+    ) -> Evidence | None:
+        """Return what shows why a phase failed; save the logs of a test that did not fail, if requested."""
+        if call.when == "teardown":
+            return self._evidence.end_teardown(item, has_failed=report.failed)
+
+        if report.failed and call.excinfo:
+            return self._evidence.take(item, self.devices.sessions(item))
+
+        if (
+            self._settings.logs == "always"
+            and report.when == "call"
+            and not report.failed
+        ):
+            self._evidence.save_logs(item, self.devices.sessions(item))
+
+        return None
 
     def _cause_of_failure(
         self,
