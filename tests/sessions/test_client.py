@@ -1,5 +1,6 @@
 """The client with a hostile service: calls have a time limit, and errors don't reveal the token."""
 
+import json
 import socket
 import threading
 import time
@@ -136,6 +137,15 @@ def test_an_error_does_not_repeat_the_token_that_the_service_echoes(
 
     assert "***" in caught.value.detail
     assert TOKEN[:8] not in f"{caught.value!r} {caught.value} {caught.value.detail}"
+
+
+def test_an_error_does_not_show_connection_details_that_a_gateway_quotes() -> None:
+    quoted = json.dumps({"data": {"remoteConfig": {"toolsAuthToken": "hunter2"}}})
+    body = json.dumps({"message": f"the service returned {quoted}"})
+    with answering(body, 500) as client, pytest.raises(StatusError) as caught:
+        client.get(SESSION)
+
+    assert "hunter2" not in f"{caught.value} {caught.value.detail}"
 
 
 def test_a_connection_error_does_not_repeat_the_token() -> None:

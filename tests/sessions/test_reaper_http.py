@@ -32,6 +32,8 @@ from pytest_device.sessions.reaper.messages import (
 )
 from pytest_device.spec import SESSIONS_PATH
 from tests.fakes.http_server import Handler, HttpServer, running
+from tests.fakes.local_service import APP_ID
+from tests.sessions.reaper_clients import Served, request_at
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_python
@@ -318,6 +320,21 @@ def test_interim_responses_are_skipped(tls_service: TlsService, cafile: str) -> 
     assert send(
         Endpoint(tls_service.url, TOKEN, cafile=cafile), CALL, bytearray()
     ) == Reply(200, b"{}")
+
+
+def test_no_problem_quotes_a_response_that_is_not_http(
+    tls_service: TlsService, cafile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls_service.first = b'{"data": {"remoteConfig": {"toolsAuthToken": "hunter2"}}}\r\n'
+    monkeypatch.setenv("SSL_CERT_FILE", cafile)
+    url = tls_service.url.removesuffix("/base")
+
+    answer = send(endpoint_at(url, TOKEN), CALL, bytearray())
+    with DeviceClient(url, TOKEN) as client, pytest.raises(TransportError) as caught:
+        client.create(request_at(Served(url, TOKEN, APP_ID)))
+
+    assert isinstance(answer, NoReply)
+    assert "hunter2" not in f"{answer.problem} {caught.value}"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The three calls of the REST interface: create, get, stop; for the run's own local service with its details."""
 
+import re
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -58,6 +59,8 @@ _NEVER_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+_QUOTED_REPLY: Final = re.compile(r"(?s):? (bytearray\()?b['\"].*")
+"""The part of a response in the text of a protocol error: it may hold connection details."""
 
 
 class SessionClient(Protocol):
@@ -400,7 +403,7 @@ class DeviceClient:
             error.detail = self._redactor.text(error.detail)
 
     def _no_answer(self, operation: str, error: httpx.HTTPError) -> TransportError:
-        reason = str(error) or type(error).__name__
+        reason = _QUOTED_REPLY.sub("", str(error)) or type(error).__name__
         if isinstance(error, _NEVER_SENT):
             return no_answer(operation, self.base_url, reason, sent=False)
 

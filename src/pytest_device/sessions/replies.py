@@ -244,6 +244,9 @@ def shown(body: bytes) -> str:
     text itself if there are none; for HTML, the text; for possible connection details, only the size.
     """
     messages = _messages(body)
+    if messages and _quotes_session(messages.encode(errors="replace")):
+        return _hidden(body)
+
     text = messages or _raw(body, hides=_MEMBER if messages is None else _DETAILS)
     # Checked first: character by character, a large text takes long.
     if not text.isprintable():
@@ -273,10 +276,19 @@ def _messages(body: bytes) -> str | None:
     )
 
 
+def _quotes_session(message: bytes) -> bool:
+    """Return whether a message holds connection details: an intermediary may quote the service's response."""
+    return bool(_DETAILS.search(message) and _MEMBER.search(message))
+
+
+def _hidden(body: bytes) -> str:
+    return f"{len(body)} bytes that may be about a session"
+
+
 def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
     narrow = body.replace(b"\0", b"")  # wide encodings, too
     if session_id_in(narrow) or hides.search(narrow):
-        return f"{len(body)} bytes that may be about a session"
+        return _hidden(body)
 
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":

@@ -88,6 +88,9 @@ def send(
         # ssl and socket raise OSErrors. In the run's process, a plugin that blocks sockets warns and raises RuntimeErrors;
         # the suite may have turned the warning into an error.
         problem = f"{type(error).__name__}: {error}".rstrip(": ")
+        # Its text is a line of the response, which may hold connection details.
+        if type(error) is http.client.BadStatusLine:
+            problem = "the response is not HTTP"
         if endpoint.proxy and not sent:
             host, port = _proxy_address(endpoint.proxy)
             problem += f", through the proxy {host}:{port}"
