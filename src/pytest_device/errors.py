@@ -264,20 +264,27 @@ class NoCapacityError(StatusError):
 
 
 class NotAttemptedError(DeviceError):
-    """An identical request of this run has already failed, so it was not sent again.
+    """An identical request of this run has already failed, so it was not sent again; or the run's minutes are used up.
 
     Attributes:
-        cause: The message of that error.
+        cause: The message of that error, or the budget.
         verdict: Its verdict.
         test: The first affected test, empty if unknown.
 
     >>> str(NotAttemptedError("401: the token is invalid", verdict=Verdict.CONFIG, test="test_a"))
     'not attempted: test_a already failed with: 401: the token is invalid'
+    >>> str(NotAttemptedError("the budget of 60 device minutes is used up", verdict=Verdict.BUDGET))
+    'not attempted: the budget of 60 device minutes is used up'
     """
 
     def __init__(self, cause: str, *, verdict: Verdict, test: str = "") -> None:
-        first = test or "an identical request"
-        super().__init__(f"not attempted: {first} already failed with: {cause}")
+        reason = cause
+        # A budget is used up although nothing has failed.
+        if verdict is not Verdict.BUDGET:
+            first = test or "an identical request"
+            reason = f"{first} already failed with: {cause}"
+
+        super().__init__(f"not attempted: {reason}")
         self.cause = cause
         self.verdict = verdict
         self.test = test
