@@ -31,7 +31,7 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.channel import NAME
-from pytest_device.sessions.reporter import SafetyNet, Relay
+from pytest_device.sessions.reporter import Relay, SafetyNet
 from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from pytest_device.sessions.runs import OwnRun, new_run
 from pytest_device.settings import LOCAL_APP_ID, resolve
