@@ -1,12 +1,14 @@
 """The exit status of a run, by the verdicts of its failures."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.runs import ON_A_WORKER, SERVICE_OF_RUN
 
 SUITE = """
 import pytest
@@ -67,6 +69,34 @@ def test_the_status_says_what_broke(
     result = pytester.runpytest(f"-n{workers}")
 
     assert result.ret == status
+
+
+SUBTESTS: Final = f"""
+import pytest
+{SERVICE_OF_RUN}
+
+@pytest.mark.device(platform="android")
+def test_loses_its_device(device_session, subtests):
+    with subtests.test("first"):
+        service_of_run().expire(str(device_session.id))
+        raise ConnectionError("the device is gone")
+    with subtests.test("second"):
+        pass
+"""
+
+
+@pytest.mark.skipif(
+    pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
+    reason="pytest has no subtests",
+)
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", ON_A_WORKER)
+def test_a_test_has_the_verdict_of_its_subtests(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
+    pytester.makepyfile(SUBTESTS)
+
+    assert pytester.runpytest(*options).ret == 10
 
 
 def test_the_setting_keeps_pytests_status(

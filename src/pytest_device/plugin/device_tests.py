@@ -30,7 +30,12 @@ from pytest_device.plugin.output.failure import (
     shorten,
     shows_all_frames,
 )
-from pytest_device.plugin.output.terminal import Pause, attach, first_line
+from pytest_device.plugin.output.terminal import (
+    VERDICT_OF_SUBTESTS,
+    Pause,
+    attach,
+    first_line,
+)
 from pytest_device.plugin.provider.acquired import sessions_of
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.timeouts import TimerNotes
@@ -47,6 +52,8 @@ _UNREPORTED_ERROR: Final = pytest.StashKey[DeviceError]()
 """A test's infrastructure error that hooks were not notified of yet."""
 _SESSIONS_BEFORE_TEARDOWN: Final = pytest.StashKey[Mapping[str, "Session"]]()
 """The sessions that a test had until its teardown."""
+_SUBTESTS: Final = pytest.StashKey[list[Verdict | None]]()
+"""The verdicts on the failed subtests of a test in the current attempt, None for a failure of their own."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """A controller's refusal of a call by the suite, in a fixture or a test: the suite's own error."""
 
@@ -91,7 +98,8 @@ class DeviceTests(TimerNotes):
     # Within the trace's step for the test.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Read the devices of a failed method of unittest before its ``tearDown``."""
+        """Read the devices of a failed method of unittest before its ``tearDown``; collect the verdicts on subtests."""
+        item.stash[_SUBTESTS] = []
         with self._evidence.before_tear_down(item, lambda: self.devices.sessions(item)):
             return (yield)
 
@@ -221,6 +229,7 @@ class DeviceTests(TimerNotes):
             explanation=[self._redactor.text(escaped(line)) for line in explanation],
         )
         self._log.note_attached(report, is_first=call.when == "setup")
+        _note_subtests(item, report, verdict)
 
         describe_test(report, item, requirements_of(item).values())
 
@@ -429,6 +438,23 @@ class DeviceTests(TimerNotes):
         if self._pause.offer(failure, sessions, keep=self._settings.keep_on_failure):
             # The user may have changed the device.
             self.devices.mark_unusable(sessions_of(node))
+
+
+def _note_subtests(
+    item: pytest.Item, report: pytest.TestReport, verdict: Verdict | None
+) -> None:
+    """Note the verdict on a failed subtest; on a test without a failure of its own, that of all of its failed subtests.
+
+    pytest fails such a test only when it shows the report, and has no other sign of the subtests in it.
+    """
+    if report.when != "call":
+        return
+
+    verdicts = item.stash.get(_SUBTESTS, [])
+    if report.failed:
+        verdicts.append(verdict)
+    elif verdicts and all(verdicts):
+        vars(report)[VERDICT_OF_SUBTESTS] = str(verdicts[0])
 
 
 def _reason_file(error: DeviceError | None) -> dict[str, str]:

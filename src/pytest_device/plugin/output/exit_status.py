@@ -7,7 +7,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.output.terminal import VERDICT
+from pytest_device.plugin.output.terminal import VERDICT, VERDICT_OF_SUBTESTS
 from pytest_device.verdict import Verdict
 
 INFRASTRUCTURE_ONLY: Final = 10
@@ -30,7 +30,10 @@ class ExitStatus:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._verdicts.append(vars(report).get(VERDICT))
+            carried = vars(report)
+            # pytest-xdist has the failure of a test that contains failed subtests, other runs have only those.
+            verdict = carried.get(VERDICT) or carried.get(VERDICT_OF_SUBTESTS)
+            self._verdicts.append(verdict)
 
     # Around all others, which may set it, too.
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
+VERDICT_OF_SUBTESTS: Final = "device_verdict_of_subtests"
 CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
 EXPLANATION: Final = "device_explanation"
