@@ -342,12 +342,12 @@ def test_references_that_would_take_forever_are_refused(
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("src/a.ts", "process.env.A; " + "/[" * 120_000),
-        ("src/a.ts", "{" * 3_000 + "} = process.env; " * 10_000),
+        ("src/a.ts", "process.env.A; " + "/[" * 40_000),
+        ("src/a.ts", "{" * 3_000 + "} = process.env; " * 3_000),
         ("a.scss", "\n" * 500_000 + " " * 500_000),
         (
             "app.json",
-            "{" + ",".join(f'"key{one % 20_000}": 1' for one in range(40_000)) + "}",
+            "{" + ",".join(f'"key{one % 6_000}": 1' for one in range(12_000)) + "}",
         ),
         ("app/" + "/".join("(a,b,c,d,e,f)/x" for _ in range(7)) + "/index.tsx", ""),
     ],

@@ -99,16 +99,7 @@ def test_the_shards_make_up_the_suite_without_overlap(
 
 
 @pytest.mark.usefixtures("shared")
-def test_the_collection_order_makes_no_difference(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(test_it=SUITE)
-    found = of_shards(pytester, 2)
-    pytester.makeconftest("def pytest_collection_modifyitems(items): items.reverse()")
-
-    assert list(map(sorted, of_shards(pytester, 2))) == list(map(sorted, found))
-
-
-@pytest.mark.usefixtures("shared")
-def test_cache_and_run_name_make_no_difference(
+def test_collection_order_cache_and_run_name_make_no_difference(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile(test_it=SUITE)
@@ -119,6 +110,7 @@ def test_cache_and_run_name_make_no_difference(
         json.dumps(dict.fromkeys(collected(pytester)[:5], 500.0))
     )
     monkeypatch.setenv("BUILD_ID", "another")
+    pytester.makeconftest("def pytest_collection_modifyitems(items): items.reverse()")
 
     assert list(map(sorted, of_shards(pytester, 2))) == list(map(sorted, found))
 
@@ -224,11 +216,14 @@ def test_options_that_depend_on_the_machine_conflict_with_shards(
 
 
 @pytest.mark.usefixtures("shared")
-def test_workers_share_the_tests_of_a_shard(pytester: pytest.Pytester) -> None:
+def test_workers_share_the_tests_of_a_shard_which_the_environment_can_set(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytester.makepyfile(test_it=SUITE)
     count = len(collected(pytester, "--device-shard=2/2"))
+    monkeypatch.setenv("DEVICE_SHARD", "2/2")
 
-    result = pytester.runpytest("-n2", "--device-shard=2/2")
+    result = pytester.runpytest("-n2")
 
     result.assert_outcomes(passed=count)
     assert (
@@ -264,13 +259,3 @@ def test_an_impossible_shard_is_refused(pytester: pytest.Pytester, shard: str) -
     result.stderr.fnmatch_lines(
         [f"ERROR: --device-shard='{shard}' must be INDEX/TOTAL, for example 2/4, *"]
     )
-
-
-@pytest.mark.usefixtures("shared")
-def test_the_environment_can_set_the_shard(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makepyfile(test_it=PLAIN)
-    monkeypatch.setenv("DEVICE_SHARD", "2/3")
-
-    assert collected(pytester) == collected(pytester, "--device-shard=2/3")

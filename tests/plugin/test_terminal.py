@@ -110,10 +110,16 @@ def words_of(lines: Iterable[str]) -> list[str]:
     "args",
     [
         [],
-        ["-s"],
         *(
             pytest.param([option], marks=pytest.mark.nightly)
-            for option in ("-v", "-q", "-vs", "--capture=sys", "--capture=tee-sys")
+            for option in (
+                "-s",
+                "-v",
+                "-q",
+                "-vs",
+                "--capture=sys",
+                "--capture=tee-sys",
+            )
         ),
     ],
 )
