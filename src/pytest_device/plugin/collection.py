@@ -1,7 +1,6 @@
 """Turns collected tests into requirements and orders them; reports all mistakes at once."""
 
 import inspect
-import sys
 import unittest
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -497,12 +496,7 @@ def _wrong_fixtures(
 
 def _arguments_of_unittest(item: pytest.Function) -> Iterator[str]:
     """Yield a problem for a method of a ``unittest.TestCase`` with arguments: unittest calls it without any."""
-    unittest = sys.modules.get("unittest")
-    if (
-        unittest is None
-        or item.cls is None
-        or not issubclass(item.cls, unittest.TestCase)
-    ):
+    if item.cls is None or not issubclass(item.cls, unittest.TestCase):
         return
 
     # Not that of a wrapped method: a decorator such as mock.patch passes arguments itself.
