@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pytest_device.directory_permissions import check_private
 from pytest_device.errors import ConfigError
 from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.places import Places
-from pytest_device.private import check_private
 from pytest_device.programs import passed_on
 
 QUERY: Final = ("-p", "JSON.stringify([process.versions.node, process.execPath])")

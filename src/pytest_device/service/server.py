@@ -17,9 +17,9 @@ from filelock import FileLock, Timeout
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.asgi_server import Server
+from pytest_device.directory_permissions import check_private
 from pytest_device.errors import ConfigError
 from pytest_device.platforms import SYSTEM
-from pytest_device.private import check_private
 from pytest_device.redact import is_loopback
 from pytest_device.service.api import create_app
 from pytest_device.service.apps.builds import Builds

@@ -18,7 +18,7 @@ from typing import Final, Self
 
 import filelock
 
-from pytest_device.private import check_private
+from pytest_device.directory_permissions import check_private
 from pytest_device.sessions.ledger import Entry, Ledger
 
 ATTEMPTS: Final = 10

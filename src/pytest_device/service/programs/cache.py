@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 from filelock import FileLock, Timeout
 
+from pytest_device.directory_permissions import check_private
 from pytest_device.errors import ConfigError
-from pytest_device.private import check_private
 from pytest_device.redact import MASK, Redactor
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.guard import Guard
