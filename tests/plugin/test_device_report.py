@@ -540,7 +540,7 @@ from pytest_device import device_step
 def test_it(device_session):
     with pytest.raises(LookupError), device_step("Look for \\ud83d\\u202e"):
         raise LookupError("not found: \\ud83d\\u202e")
-    assert [1, 2] == [1, 3], "the app shows \\u202e"
+    assert [1, 2] == [1, 3], "the app shows \\ud83d\\u202e"
 """
 
 
@@ -556,7 +556,7 @@ def test_texts_may_have_colors_half_a_character_and_change_the_reading_order(
     (blob,) = blobs(pytester.path / "device-report")
     (ended,) = of_method(blob, "onTestEnd")
     (failure,) = ended["result"]["errors"]
-    assert r"the app shows \u202e" in failure["message"]
+    assert r"the app shows \ud83d\u202e" in failure["message"]
     assert "At index 1 diff: 2 != 3\n" in failure["message"]
     error = steps(blob)[r"Look for \ud83d\u202e"]["error"]
     assert error == r"LookupError: not found: \ud83d\u202e"
