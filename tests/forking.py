@@ -97,7 +97,9 @@ _OPTIONS: Final = _TEXT_OPTIONS | {
 
 A fork always has the three standard streams alone, so ``close_fds`` changes nothing: pytester of pytest 8.0 passes it.
 """
-_NOTHING: Final = shutil.which("true") or "true"
+_NOTHING: Final = (
+    shutil.which("true", path=os.defpath) or "true"
+)  # a test may have no PATH
 
 
 class Popen(subprocess.Popen[Any]):

@@ -433,10 +433,9 @@ def test_a_run_without_device_tests_installs_nothing(
 
 
 def test_missing_packages_of_the_local_service_are_named(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
 ) -> None:
-    pytester.makepyfile(sitecustomize="import sys\nsys.modules['uvicorn'] = None\n")
-    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
+    pytester.makeconftest("import sys\nsys.modules['uvicorn'] = None\n")
     pytester.makepyfile(test_it=SLOW)
 
     result = pytester.runpytest_subprocess("--device-local")

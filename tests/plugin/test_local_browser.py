@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,9 +43,9 @@ def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
         or subprocess.run([setarch, "i686", "/bin/true"], check=False).returncode
     ):
         pytest.skip("this machine cannot pass for another")
-    return pytester.run(
-        setarch, "i686", sys.executable, "-m", "pytest", "--device-local", *arguments
-    )
+    # As setarch does; the service inherits it.
+    pytester.makeconftest("import ctypes\nctypes.CDLL(None).personality(0x0008)\n")
+    return pytester.runpytest_subprocess("--device-local", *arguments)
 
 
 def test_a_run_without_a_browser_ends_before_its_first_session_with_the_command_to_install_one(
