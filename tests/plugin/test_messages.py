@@ -194,25 +194,35 @@ def test_{name}({name}): pass
         assert len(errors[name].strip().splitlines()) <= MOST_LINES
 
 
-def test_an_argument_that_an_overridden_fixture_forgets_is_named(
+def test_a_missing_or_wrong_argument_of_an_overridden_fixture_is_named(
     pytester: pytest.Pytester,
 ) -> None:
-    pytester.makepyfile("""
+    pytester.makepyfile(
+        test_it="""
         import pytest
 
         @pytest.fixture(scope="session")
         def device_identity_settings(): return {"users": []}
 
-        def test_it(device_identity_provider): pass
-    """)
+        @pytest.fixture(scope="session")
+        def device_update_settings(): return {"signing": "key.pem"}
+
+        def test_missing(device_identity_provider): pass
+        def test_wrong(device_update_service): pass
+    """
+    )
 
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
-    result.stdout.fnmatch_lines(
-        [
-            "*ConfigError: device_identity_settings: clients is missing, which IdentityProvider requires"
-        ]
+    errors = errors_in(result.stdout.str())
+    assert (
+        "device_identity_settings: clients is missing, which IdentityProvider requires"
+        in errors["missing"]
     )
+    assert "ConfigError: signing must be a CodeSigning" in errors["wrong"]
+    for error in errors.values():
+        assert ".py" not in error
+        assert len(error.strip().splitlines()) <= MOST_LINES
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:

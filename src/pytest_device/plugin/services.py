@@ -1,6 +1,7 @@
 """Fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_device.updates.service import DeviceUpdateService
 
 S = TypeVar("S", bound="Service[Any]")
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="session")
@@ -137,10 +139,9 @@ def _device_external_provider(
 
     name = SETTINGS_OF["device_identity_provider"]
     arguments = _checked(IdentityProvider, device_identity_settings, name)
-    with external_provider(
-        request.config, settings_of(request.config), arguments
-    ) as provider:
-        yield provider
+    opened = external_provider(request.config, settings_of(request.config), arguments)
+    with ExitStack() as stack:
+        yield _entered(stack, opened, request.config)
 
 
 @pytest.fixture(scope="session")
@@ -355,11 +356,26 @@ def _service(
         if breadth and is_of_run
         else tunnel.opened(make, arguments)
     )
-    with (
-        opened as service,
-        noted(request.config, name, service, is_reached=is_reached),
-    ):
+    with ExitStack() as stack:
+        service = _entered(stack, opened, request.config)
+        stack.enter_context(noted(request.config, name, service, is_reached=is_reached))
         yield service
+
+
+def _entered(
+    stack: ExitStack, manager: "AbstractContextManager[T]", config: pytest.Config
+) -> T:
+    """Enter a context manager. A ConfigError has no frames of it: pytest would show those in contextlib."""
+    from pytest_device.errors import ConfigError
+    from pytest_device.plugin.output.failure import shows_all_frames
+
+    try:
+        return stack.enter_context(manager)
+    except ConfigError as error:
+        if shows_all_frames(config):
+            raise
+
+        raise error.with_traceback(None) from None
 
 
 def _refuse_if_it_has_a_device(config: pytest.Config, service: str) -> None:
