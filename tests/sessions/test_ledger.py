@@ -277,8 +277,8 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         ("{}", "not an entry"),
         (json.dumps({**json.loads(ENTRY.to_json()), "more": 1}), "not an entry"),
         (
-            json.dumps({**json.loads(ENTRY.to_json()), "version": 1}),
-            "its version 1 is not supported",
+            json.dumps({"version": 3, "session": ENTRY.session_id}),
+            "its version 3 is not supported",
         ),
         (
             json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}),

@@ -101,14 +101,15 @@ class Entry(NamedTuple):
         try:
             values: dict[str, Any] = json.loads(text)
             version = values.pop("version")
+            # Before its fields: another version may have others.
+            if version != _VERSION:
+                raise DamagedEntryError(
+                    f"its version {version!r} is not supported (only {_VERSION})"
+                )
+
             entry = cls(**values)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise DamagedEntryError("it is not an entry of this ledger") from None
-
-        if version != _VERSION:
-            raise DamagedEntryError(
-                f"its version {version!r} is not supported (only {_VERSION})"
-            )
 
         if any(
             type(value) is not (str if kind is Phase else kind)
