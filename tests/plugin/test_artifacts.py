@@ -3,6 +3,7 @@
 import json
 import ntpath
 import os
+from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
 from xml.etree import ElementTree as ET
 
@@ -328,6 +329,43 @@ def test_a_failure_is_written_for_a_device_that_cannot_be_read(
     assert [device["session"] for device in failure["device"]] == [
         session["id"] for session in service.sessions()
     ]
+
+
+SUBTESTS = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_fails(device_session, subtests):
+    for number in range(COUNT):
+        with subtests.test(number=number):
+            assert number < 0
+"""
+
+
+@pytest.mark.skipif(
+    pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
+    reason="pytest has no subtests",
+)
+@pytest.mark.usefixtures("service")
+def test_each_failed_subtest_has_files_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=SUBTESTS.replace("COUNT", "2"))
+    result = pytester.runpytest()
+
+    result.stdout.fnmatch_lines(["artifacts: *-????????", "artifacts: */failure-2"])
+    (directory,) = Path("device-artifacts").glob("test_it*")
+    first, second = (
+        json.loads((folder / "failure.json").read_text())
+        for folder in (directory, directory / "failure-2")
+    )
+    assert "assert 0 < 0" in first["error"]["message"]
+    assert "assert 1 < 0" in second["error"]["message"]
+    assert second["files"] == ["../trace.zip", "session.json"]
+
+    pytester.makepyfile(test_it=SUBTESTS.replace("COUNT", "1"))
+    pytester.runpytest()
+
+    assert (directory / "session.json").exists()
+    assert not list(directory.glob("failure-2/*"))
 
 
 def test_a_failure_replaces_the_files_of_one_in_an_earlier_run_and_no_others(

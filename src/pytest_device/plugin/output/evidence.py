@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -141,6 +142,8 @@ class _Teardown:
 _TEARDOWN: Final = pytest.StashKey[_Teardown]()
 _BEFORE_TEAR_DOWN: Final = pytest.StashKey[Evidence]()
 """What was taken before the ``tearDown`` of unittest, which is a part of the test for pytest."""
+_FAILURES: Final = pytest.StashKey[dict[Path, int]]()
+"""The number of failures that were taken of a test, by the directory of each attempt: a test with subtests may have several."""
 _NO_FAILURES: Final = (
     pytest.skip.Exception,
     pytest.xfail.Exception,
@@ -183,16 +186,15 @@ class EvidenceTaker:
             return None
 
         evidence.files += [
-            path.relative_to(evidence.directory).as_posix()
-            for path in item.stash.get(VIDEOS, ())
+            _relative(path, evidence) for path in item.stash.get(VIDEOS, ())
         ]
-        _name_directory(item, evidence)
+        _name_directory(item, directory_of(item, self._settings))
         return evidence
 
     def _read(
         self, item: pytest.Item, sessions: "Mapping[str, Session]"
     ) -> Evidence | None:
-        evidence = self._new_evidence(item, directory_of(item, self._settings))
+        evidence = self._new_evidence(item, self._next_directory(item))
 
         try:
             # First, so that the note is the same as for the receipt.
@@ -204,6 +206,13 @@ class EvidenceTaker:
             return None
 
         return evidence
+
+    def _next_directory(self, item: pytest.Item) -> Path:
+        """Return the directory for the next failure of an attempt: that of the test, then one below it for each subtest."""
+        directory = directory_of(item, self._settings)
+        failures = item.stash.setdefault(_FAILURES, {})
+        number = failures[directory] = failures.get(directory, 0) + 1
+        return directory / f"failure-{number}" if number > 1 else directory
 
     @contextmanager
     def before_tear_down(
@@ -347,7 +356,7 @@ class EvidenceTaker:
                 self._reporter.note(not_saved(evidence.directory.parent, error))
                 return None
 
-        _name_directory(item, evidence)
+        _name_directory(item, evidence.directory)
         return evidence
 
     def _new_evidence(self, item: pytest.Item, directory: Path) -> Evidence:
@@ -390,7 +399,7 @@ class EvidenceTaker:
             return None
 
         self.add_files(evidence, files)
-        _name_directory(item, evidence)
+        _name_directory(item, evidence.directory)
         return evidence
 
     def add_files(self, evidence: Evidence, files: Mapping[str, str]) -> None:
@@ -420,7 +429,7 @@ class EvidenceTaker:
         files = list(evidence.files)
         if trace := trace_of(item):
             # It is written when the attempt is over.
-            files.append(trace.relative_to(evidence.directory).as_posix())
+            files.append(_relative(trace, evidence))
 
         waited = _waited(evidence, excinfo.value)
         locator, failed_on = _locator(evidence, excinfo.value, waited)
@@ -640,6 +649,9 @@ def _remove_earlier(directory: Path, files: Collection[str] = ()) -> None:
 
     An old video or session page would pass for one of this failure. Files of the test itself are not listed.
     """
+    for further in directory.glob("failure-*"):
+        _remove_earlier(further)
+
     try:
         earlier = json.loads((directory / FAILURE_FILE).read_text("utf-8"))
         listed = {str(name) for name in earlier["files"]}
@@ -653,9 +665,14 @@ def _remove_earlier(directory: Path, files: Collection[str] = ()) -> None:
             path.unlink(missing_ok=True)
 
 
-def _name_directory(item: pytest.Item, evidence: Evidence) -> None:
+def _relative(path: Path, evidence: Evidence) -> str:
+    """Return a file of the test as a path relative to the directory of one of its failures."""
+    return Path(os.path.relpath(path, evidence.directory)).as_posix()
+
+
+def _name_directory(item: pytest.Item, directory: Path) -> None:
     """Add the directory of a test's artifacts to the properties of its reports."""
-    pair = ("device_artifacts", str(evidence.directory))
+    pair = ("device_artifacts", str(directory))
     if pair not in item.user_properties:
         item.user_properties.append(pair)
 
