@@ -23,7 +23,7 @@ LOCAL_POLL_INTERVAL_SECONDS: Final = 0.2
 """Poll interval of the local service, which runs on this machine and serves this run only."""
 LOCAL_APP_ID: Final = "00000000-0000-4000-8000-000000000001"
 """The default project of a local service."""
-CI_VARIABLES: Final = ("CI", "BUILD_NUMBER")
+_CI_VARIABLES: Final = ("CI", "BUILD_NUMBER")
 """Variables by which pytest detects a CI service."""
 
 
@@ -379,13 +379,17 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     return settings.replace("keep_warm", max_idle_time_minutes=minutes)
 
 
+def is_in_ci(environ: Mapping[str, str]) -> bool:
+    """Return whether a CI service runs this process."""
+    return any(environ.get(variable) for variable in _CI_VARIABLES)
+
+
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
     rank = settings.rank("keep_warm")
     # On the command line it is an error.
     if settings.local and rank > Rank.COMMAND_LINE:
         return "the local service ends with the run"
-    is_in_ci = any(environ.get(variable) for variable in CI_VARIABLES)
-    if is_in_ci and rank > Rank.ENVIRONMENT:
+    if is_in_ci(environ) and rank > Rank.ENVIRONMENT:
         return f"in CI, only {Options.keep_warm.flag} or {Options.keep_warm.variable} keeps sessions warm"
 
     return ""

@@ -19,6 +19,7 @@ from pytest_device.platforms import SYSTEM
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.state import SESSION_URL, history_of
+from pytest_device.settings import is_in_ci
 from pytest_device.verdict import Verdict
 
 # A distributed run without devices has a terminal, too, but no events.
@@ -40,8 +41,6 @@ CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
 EXPLANATION: Final = "device_explanation"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
-_KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
-"""Variables by which pytest detects CI services; some of these have a terminal and log everything written to it."""
 _HIDDEN: Final = "*** (shown on a terminal only)"
 """In place of the URL of a live preview, which is a secret."""
 _MAX_DETAILS: Final = 5
@@ -543,9 +542,8 @@ def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
     if reporter is None or not reporter.isatty:
         return False
 
-    return environ.get("TERM") != "dumb" and not any(
-        map(environ.get, _KEEPS_EVERY_LINE)
-    )
+    # Some CI services have a terminal, and log everything that is written to it.
+    return environ.get("TERM") != "dumb" and not is_in_ci(environ)
 
 
 def _write_raw(reporter: Any, text: str) -> None:
