@@ -5,14 +5,13 @@ from typing import Final, TypeAlias
 
 from pytest_device.escape import escaped
 from pytest_device.report.attempts import Location, Step
-from pytest_device.trace.values import Action
+from pytest_device.trace.values import DEVICE_WAIT, Action
 
 MAX_STEPS: Final = 200
 """Steps of one phase of a test; the last ones are kept, which led to its end. The trace has all of them."""
 MAX_TITLE: Final = 200
 MAX_ERROR: Final = 1_000
 """Characters."""
-_WAIT: Final = "waitForDevice"
 
 Parts: TypeAlias = Mapping[str, Sequence[Action]]
 """Actions by the key of the action that they are a part of."""
@@ -101,7 +100,7 @@ def _step(
 ) -> Step:
     start = time_of_day(action.start)
     seconds = 0.0 if action.end is None else time_of_day(action.end) - start
-    if action.method == _WAIT:
+    if action.method == DEVICE_WAIT:
         # The recorder's clock stands still meanwhile; the seconds are rounded, and might begin before the phase.
         seconds = min(float(action.params["seconds"]), start - earliest)
         start -= seconds

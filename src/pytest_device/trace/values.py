@@ -12,6 +12,8 @@ Group: TypeAlias = Literal["", "getter", "configuration"]
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 
+DEVICE_WAIT: Final = "waitForDevice"
+"""Method of the action in which a test waits for its devices."""
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 

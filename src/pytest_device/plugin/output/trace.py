@@ -35,14 +35,20 @@ from pytest_device.trace.playwright import (
 from pytest_device.trace.recorder import CURRENT, Recorder, failure_of
 from pytest_device.trace.recording import Recording
 from pytest_device.trace.screen_text import screen_text
-from pytest_device.trace.values import Action, Attachment, Failure, Frame, Value
+from pytest_device.trace.values import (
+    DEVICE_WAIT,
+    Action,
+    Attachment,
+    Failure,
+    Frame,
+    Value,
+)
 
 if TYPE_CHECKING:
     from pytest_device.sessions.reporter import Reporter
 
 _TRACE: Final = pytest.StashKey["_SafeTrace"]()
 _OWN_DRIVER: Final = "no commands: those of an Appium driver that the suite made itself are not recorded, those of device_driver are"
-_WAIT: Final = "waitForDevice"
 _FIRST_RETRY: Final = 2
 _MAX_TREE_LINES: Final = 2_000
 _PLUGIN_MODULES: Final = ("pytest_device", "_pytest", "pytest_")
@@ -79,7 +85,7 @@ def _add_wait(recorder: Recorder, before: float, error: Failure | None = None) -
 
     with recorder.step(
         "Wait for device, {seconds} s",
-        method=_WAIT,
+        method=DEVICE_WAIT,
         params={"seconds": round(waited / 1000, 1)},
         stack=(),
     ) as opened:
@@ -351,7 +357,7 @@ class DeviceTraces:
 
         actions = item.stash[RECORDING].actions
         got_device = any(
-            action.method == _WAIT and action.error is None for action in actions
+            action.method == DEVICE_WAIT and action.error is None for action in actions
         )
         return got_device and not any(action.device for action in actions)
 
@@ -388,7 +394,7 @@ class DeviceTraces:
 
 def _has_device(actions: Iterable[Action]) -> bool:
     """Return whether a test got a device, or waited for one in vain."""
-    return any(action.device or action.method == _WAIT for action in actions)
+    return any(action.device or action.method == DEVICE_WAIT for action in actions)
 
 
 def _attachments(recording: Recording, since: float) -> Generator[Attachment]:
