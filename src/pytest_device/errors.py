@@ -149,7 +149,7 @@ class CreateDelayedError(TransportError):
 
 
 class UnexpectedReplyError(ServiceError):
-    """A response that does not match the document.
+    """A response that the REST interface does not describe.
 
     Attributes:
         session_id: The ID that could still be read from it, or None: that session exists and must be stopped.
@@ -205,7 +205,7 @@ class StatusError(ServiceError):
 
 
 class InvalidRequestError(StatusError):
-    """400, 422: the request breaks a rule of the document, or the account has no simulator access.
+    """400, 422: the request breaks a rule of the REST interface, or the account has no simulator access.
 
     >>> service.add_fault("create", "reply", status=422)
     >>> client.create(request)

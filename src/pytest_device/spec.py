@@ -89,7 +89,7 @@ STATES: Final[Mapping[str, str]] = {
 
 
 class Share(StrEnum):
-    """The scope in which tests share a session. Defined by this package, not by the document.
+    """The scope in which tests share a session. Defined by this package: the service does not know it.
 
     >>> Share.RUN == "run"
     True

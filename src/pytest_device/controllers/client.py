@@ -132,7 +132,7 @@ class Client:
         return picture
 
     def artifact(self, artifact_id: str) -> bytes:
-        """Return a file that a call created; agent-device returns it once.
+        """Return a file that a call created. agent-device returns each file only once.
 
         Args:
             artifact_id: The ID of the artifact, from the data of the call.

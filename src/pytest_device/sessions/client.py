@@ -190,7 +190,7 @@ class DeviceClient:
     def create(
         self, request: SessionRequest, *, timeout_seconds: float | None = None
     ) -> Session:
-        """Create a session ("POST create"). It is billed until it is stopped.
+        """Create a session. It is billed until it is stopped.
 
         Args:
             request: What to create.
@@ -219,7 +219,7 @@ class DeviceClient:
         )
 
     def get(self, session_id: UUID | str) -> Session:
-        """Return a session ("GET"), with its connection details while it is in progress.
+        """Return a session, with its connection details while it is in progress.
 
         Raises:
             NotFoundError: The service doesn't know the session.
@@ -232,7 +232,7 @@ class DeviceClient:
         return self._call("get", "GET", _path(session_id), _is_soon)
 
     def stop(self, session_id: UUID | str) -> Session:
-        """Stop a session ("POST stop"); one that is stopped or errored already is returned unchanged.
+        """Stop a session; one that is stopped or errored already is returned unchanged.
 
         Returns:
             The session, as the service confirmed it.

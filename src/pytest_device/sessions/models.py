@@ -127,11 +127,11 @@ _PageUrl = Annotated[
 
 
 class Session(BaseModel, frozen=True):
-    """A device session as reported by the service ("Resources and their fields"): the value of ``device_session``.
+    """A device session as the service reports it: the value of ``device_session``.
 
-    Its fields are those of the document, in snake case. Invalid ones are None, except ``id`` and ``status``, without which
-    a session can't be used. ``type``, ``platform`` and ``status`` stay plain strings if the document doesn't list the
-    value. Unknown fields are kept in ``model_extra``.
+    Its fields are those of the REST interface, in snake case. Invalid ones are None, except ``id`` and ``status``,
+    without which a session can't be used. ``type``, ``platform`` and ``status`` stay plain strings if the interface
+    doesn't list the value. Unknown fields are kept in ``model_extra``.
 
     Attributes:
         id: The session's ID.

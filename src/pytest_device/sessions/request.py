@@ -101,7 +101,7 @@ _ArchiveUrl = Annotated[
 
 
 class SessionRequest(BaseModel, frozen=True):
-    """The body of a create request; valid by construction ("POST create", rules and limits).
+    """The body of a create request, which follows all rules of the REST interface.
 
     Minutes are whole minutes. Fields that are None are omitted, so that the service decides. Use ``from_arguments``, which
     describes all mistakes; the constructor raises pydantic's ValidationError.
