@@ -329,6 +329,12 @@ REASONS: dict[str, Callable[[Path], Path]] = {
 }
 
 
+def test_updates_that_are_off_are_explained_in_words(run: Run, tmp_path: Path) -> None:
+    _, out, _ = run("--build", REASONS["disabled"](tmp_path))
+
+    assert "updates are off in the build: updates.enabled is false" in out
+
+
 FORMS = ("text", "json", "sarif", "github")
 IN_THE_GATE = {(name, "text") for name in REASONS} | {("scope", form) for form in FORMS}
 
@@ -400,7 +406,7 @@ def test_a_builds_runtime_version_comes_from_its_own_config(
         (lambda root: root / "gone.apk", "does not exist"),
         (
             lambda root: put(root, {"x.apk": "no archive"}) / "x.apk",
-            "cannot be read: ReadError",
+            "x.apk: cannot be read: it is no zip or tar archive, or is damaged",
         ),
         (
             lambda root: facts(root, runtimVersion="1"),
@@ -414,6 +420,14 @@ def test_a_builds_runtime_version_comes_from_its_own_config(
         (
             lambda root: facts(root, running={"id": 5}),
             "running.id must be a string",
+        ),
+        (
+            lambda root: facts(root, updates={"enabled": "false"}),
+            "build.json: updates.enabled must be of type boolean",
+        ),
+        (
+            lambda root: facts(root, running={"createdAt": True}),
+            "has an invalid creation time",
         ),
         (
             lambda root: facts(root, running={"createdAt": "today"}),

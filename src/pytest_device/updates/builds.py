@@ -21,7 +21,7 @@ from pytest_device.app.document import Document, Json, Object, at, text_at
 from pytest_device.app.files import open_file
 from pytest_device.app.runtime import POLICIES, version_by_policy
 from pytest_device.app.vendor import VendorProfile, profile_of
-from pytest_device.errors import ProjectError, hides_frames
+from pytest_device.errors import ConfigError, ProjectError, hides_frames
 from pytest_device.spec import VENDOR
 from pytest_device.updates.settings import UpdateSettings
 from pytest_device.updates.values import Build, Update, moment_of
@@ -84,7 +84,7 @@ def _read_json(path: Path) -> Build:
             path=path,
         )
 
-    settings = UpdateSettings.from_config(facts) if "updates" in facts else None
+    settings = _settings(facts, path) if "updates" in facts else None
     scope = _text(facts, "scope", path)
     if not scope and settings is not None:
         scope = settings.url
@@ -97,6 +97,14 @@ def _read_json(path: Path) -> Build:
         scope=scope,
         certificate=_certificate_file(path, _text(facts, "certificate", path)),
     )
+
+
+def _settings(config: Object, path: Path) -> UpdateSettings:
+    """Return the settings in an app config. Raises ProjectError, which names the build: there may be several."""
+    try:
+        return UpdateSettings.from_config(config)
+    except ConfigError as error:
+        raise ProjectError(*error.problems, path=path) from None
 
 
 def _running_update(facts: Object, path: Path) -> Update | None:
@@ -149,12 +157,10 @@ def _read_archive(path: Path, vendor: VendorProfile) -> Build:
     try:
         contents = _read_contents(path)
     except BROKEN_ARCHIVE as error:
-        raise ProjectError(
-            f"cannot be read: {type(error).__name__}", path=path
-        ) from None
+        raise ProjectError(f"cannot be read: {_reason(error)}", path=path) from None
 
     config = _object(contents.files, CONFIG, path)
-    settings = UpdateSettings.from_config(config) if config else None
+    settings = _settings(config, path) if config else None
 
     return Build(
         platform=contents.platform,
@@ -164,6 +170,17 @@ def _read_archive(path: Path, vendor: VendorProfile) -> Build:
         scope=settings.url if settings else None,
         certificate=contents.certificate,
     )
+
+
+def _reason(error: Exception) -> str:
+    """Return why an archive can't be read."""
+    # Its text lists all compressions that were tried.
+    if isinstance(error, tarfile.ReadError):
+        return "it is no zip or tar archive, or is damaged"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+
+    return str(error) or type(error).__name__
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Check whether a build will load an update."""
 
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
 
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.updates.settings import DisabledReason, problem_of
@@ -18,6 +18,12 @@ from pytest_device.updates.values import (
 )
 
 __tracebackhide__ = hides_frames
+
+
+_CAUSES: Final[Mapping[DisabledReason, str]] = {
+    DisabledReason.CONFIGURATION: "updates.enabled is false",
+    DisabledReason.NO_RUNTIME_VERSION: "there is neither a runtime version nor an SDK version",
+}
 
 
 def will_load(update: Update, build: Build) -> Verdict:
@@ -75,10 +81,10 @@ def _settings(build: Build) -> Iterator[Reason]:
 
     if settings.disabled_reason is None:
         if not settings.enabled:
-            yield _disabled("updates.enabled is false")
+            yield _disabled(_CAUSES[DisabledReason.CONFIGURATION])
     # The problem of the URL has a code of its own, above.
     elif settings.disabled_reason != problem:
-        yield _disabled(settings.disabled_reason)
+        yield _disabled(_CAUSES.get(settings.disabled_reason, settings.disabled_reason))
 
 
 def _disabled(cause: str) -> Reason:

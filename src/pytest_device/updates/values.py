@@ -209,17 +209,20 @@ class Verdict:
 def moment_of(value: object) -> datetime | None:
     """Return a time that an app or a file states, as ISO 8601 or in milliseconds as in JavaScript, or None for none.
 
-    Raises ValueError for a text or number that is not a time.
+    Raises ValueError for anything else.
     """
+    if value is None:
+        return None
+
     try:
         if isinstance(value, str | datetime):
             return in_utc(value)
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC)
-    except (ConfigError, OverflowError, OSError):
-        raise ValueError(f"{value!r} is not a time") from None
+    except (ConfigError, ValueError, OverflowError, OSError):
+        pass
 
-    return None
+    raise ValueError(f"{value!r} is not a time")
 
 
 def in_utc(time: datetime | str) -> datetime:
