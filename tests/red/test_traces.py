@@ -100,6 +100,39 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Red:
     )
 
 
+@pytest.mark.parametrize(
+    ("test", "dialect", "label"),
+    [
+        ("test_agent_device", "agent-device", "Add"),
+        ("test_argent", "argent", "Add"),
+    ],
+)
+def test_other_controllers_leave_picture_tree_and_pages(
+    red: Red, test: str, dialect: str, label: str
+) -> None:
+    folder = red.traces[test].parent
+    failure = json.loads((folder / "failure.json").read_text())
+
+    (tree,) = failure["tree"]
+    assert tree["dialect"] == dialect
+    assert label in {element.get("label") for element in tree["elements"]}
+    picture = (folder / "screenshot.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert label in (folder / "screen.txt").read_text()
+    assert "<style>" in (folder / "session.html").read_text()
+    assert "session ready" in (folder / "timeline.json").read_text()
+    assert (folder / "controller.log").read_text()
+
+
+def test_a_selector_of_agent_device_has_a_nearest_element(red: Red) -> None:
+    folder = red.traces["test_agent_device"].parent
+    failure = json.loads((folder / "failure.json").read_text())
+
+    assert failure["nearest"]["summary"] == (
+        "label 'Adds': no match; nearest selector 'label=\"Add\"'"
+    )
+
+
 @pytest.fixture(scope="module")
 def playwright(cache_dir: Path) -> Path:
     """The project with the viewer, installed as the command installs it."""
@@ -224,8 +257,8 @@ def test_the_viewer_shows_a_picture_and_a_tree_beside_the_failing_action(
         ),
         (
             "test_agent_device",
-            'Tap label="Remove"',
-            'Selector did not match: label="Remove"',
+            'Tap label="Adds"',
+            'Selector did not match: label="Adds"',
             ['Type buy milk into label="Text"', 'Tap label="Add"', "Type ***"],
         ),
         (
@@ -253,7 +286,7 @@ def test_the_viewer_shows_what_is_nearest_and_hides_how_evidence_was_taken(
     shown: dict[str, Any],
 ) -> None:
     trace = shown["test_agent_device"]
-    assert "label 'Remove': no match; none of the 3 elements" in trace["Errors"]
+    assert "label 'Adds': no match; nearest selector" in trace["Errors"]
 
     for trace in shown.values():
         assert not [title for title in trace["actions"] if "getDeviceTime" in title]
@@ -348,7 +381,7 @@ def test_commands_of_devices_are_steps_of_the_report(red: Red) -> None:
         params["step"]["id"]: params["step"] for params in of_method(blob, "onStepEnd")
     }
     by_id = {step["id"]: step for step in begun}
-    (failed,) = [step for step in begun if step["title"] == 'Tap label="Remove"']
+    (failed,) = [step for step in begun if step["title"] == 'Tap label="Adds"']
 
     assert "Selector did not match" in ended[failed["id"]]["error"]["message"]
     assert failed["category"] == "pw:api"
@@ -427,7 +460,7 @@ def test_the_text_reader_of_playwright_reads_a_trace(
         ).stdout
 
     trace("open", red.traces["test_agent_device"])
-    assert 'Tap label="Remove"' in trace("actions")
+    assert 'Tap label="Adds"' in trace("actions")
     assert "Selector did not match" in trace("errors")
     assert "tree.txt" in trace("attachments")
 
@@ -491,7 +524,7 @@ def test_the_oldest_viewer_opens_a_trace(
     ).values()
 
     assert old["problems"] == []
-    assert 'Tap label="Remove"' in titles(old["actions"])
+    assert 'Tap label="Adds"' in titles(old["actions"])
     assert "Selector did not match" in old["Errors"]
     assert old["strips"] == 1
 

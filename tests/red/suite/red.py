@@ -54,7 +54,7 @@ def test_agent_device(device_agent_device: AgentDevice) -> None:
     device_agent_device.fill('label="Text"', "buy milk")
     device_agent_device.press('label="Add"')
     device_agent_device.type("correct horse")
-    device_agent_device.press('label="Remove"')
+    device_agent_device.press('label="Adds"')
 
 
 @web
