@@ -72,13 +72,14 @@ def test_the_status_says_what_broke(
 
 
 SUBTESTS: Final = f"""
-import pytest
+import contextlib, pytest
 {SERVICE_OF_RUN}
 
 @pytest.mark.device(platform="android")
 def test_loses_its_device(device_session, subtests):
     with subtests.test("first"):
-        service_of_run().expire(str(device_session.id))
+        with contextlib.closing(service_of_run()) as service:
+            service.expire(str(device_session.id))
         raise ConnectionError("the device is gone")
     with subtests.test("second"):
         pass
