@@ -121,7 +121,7 @@ def test_a_run_that_ends_at_its_first_failure_is_not_interrupted(
     "end",
     [
         "raise KeyboardInterrupt",
-        pytest.param("pytest.exit('enough')", marks=pytest.mark.nightly),
+        pytest.param("pytest.exit('enough', returncode=1)", marks=pytest.mark.nightly),
     ],
 )
 def test_an_interrupted_run_keeps_nothing_warm(
@@ -143,6 +143,9 @@ def test_an_interrupted_run_keeps_nothing_warm(
         "stopped",
     ]
     assert entries() == []
+    (blob,) = blobs(pytester.path / "device-report")
+    (run_end,) = of_method(blob, "onEnd")
+    assert run_end["result"]["status"] == "interrupted"
 
 
 def test_workers_keep_their_devices_warm_and_take_over_each_others(

@@ -24,7 +24,7 @@ from pytest_device.plugin.output.video import DeviceVideos
 from pytest_device.plugin.provider.devices import CURRENT_DEVICES, Devices
 from pytest_device.plugin.retries import InfrastructureRetries
 from pytest_device.plugin.signals import GracefulShutdown
-from pytest_device.plugin.state import RUN
+from pytest_device.plugin.state import RUN, note_end
 from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead
 from pytest_device.sessions.breaker import Breaker
 from pytest_device.sessions.runs import new_run
@@ -169,8 +169,11 @@ class DeviceRun:
 
         self._config.pluginmanager.register(Outcomes(self._config), "device-outcomes")
 
-    def pytest_keyboard_interrupt(self) -> None:
+    def pytest_keyboard_interrupt(
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> None:
         """Shut down gracefully."""
+        note_end(self._config, excinfo)
         self._signals.close()
 
     # After pytest's teardown, even if it was interrupted or failed.

@@ -65,6 +65,8 @@ DEVICE_SINCE: Final = pytest.StashKey[float]()
 WAITED: Final = pytest.StashKey[float]()
 """Seconds that a test waited for its devices, until its next report."""
 _HISTORY: Final = pytest.StashKey[History]()
+_EXITED: Final = pytest.StashKey[bool]()
+"""Whether ``pytest.exit`` ended the run of this process."""
 
 
 @dataclass(slots=True)
@@ -99,12 +101,22 @@ def is_unshared(item: pytest.Item) -> bool:
     )
 
 
+def note_end(
+    config: pytest.Config, excinfo: pytest.ExceptionInfo[BaseException]
+) -> None:
+    """Note what ended a run, for ``ended_by_interrupt``."""
+    config.stash[_EXITED] = isinstance(excinfo.value, pytest.exit.Exception)
+
+
 def ended_by_interrupt(session: pytest.Session) -> bool:
     """Return whether Ctrl-C, a signal or ``pytest.exit`` ended a run.
 
     ``-x`` and ``--stepwise`` end it as they should, though its exit status may be the same: after ``-x``, too, with
     pytest-xdist.
     """
+    # Its caller may choose any status.
+    if session.config.stash.get(_EXITED, False):
+        return True
     if session.exitstatus != pytest.ExitCode.INTERRUPTED or session.shouldfail:
         return False
 
