@@ -23,6 +23,13 @@ LEEWAY_SECONDS: Final = 60
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
 """Accepted asymmetric algorithms: neither ``none`` nor HMAC, whose secret would be in every copy of an app."""
 MIN_RSA_BITS: Final = 2048
+_SIGNATURE_PROBLEMS: Final[Mapping[str, str]] = {
+    "BadSignatureError": "it was made with another key, or the token was changed",
+    "DecodeError": "it is no signed token",
+    "InvalidKeyIdError": "the provider publishes no key for it",
+    "UnsupportedAlgorithmError": f"its algorithm is none of {', '.join(ALGORITHMS)}",
+}
+"""Words for the errors of joserfc, whose texts may quote the token; by name, since it is an optional package."""
 _DOTS: Final = 2
 """Number of dots in a signed token, which has three parts."""
 
@@ -119,9 +126,9 @@ def _signed_claims(id_token: str, keys: dict[str, Any]) -> dict[str, Any]:
         usable = KeySet(_usable(keys["keys"]))
         return dict(jwt.decode(id_token, usable, algorithms=list(ALGORITHMS)).claims)
     except (JoseError, ValueError, KeyError, TypeError) as error:
-        raise _invalid(
-            f"its signature cannot be verified: {type(error).__name__}"
-        ) from None
+        name = type(error).__name__
+        reason = _SIGNATURE_PROBLEMS.get(name, name)
+        raise _invalid(f"its signature cannot be verified: {reason}") from None
 
 
 def _usable(keys: "Sequence[Any]") -> "list[Key]":
