@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices import chromium, fake
+from pytest_device.service.devices import browser, fake
 from pytest_device.service.devices.base import BusyError, RequestError
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.programs.toolchain import APPIUM
 from pytest_device.spec import Platform
 
-FORCED: Final = (chromium.KIND, fake.KIND)
+FORCED: Final = (browser.KIND, fake.KIND)
 """Kinds that a ``deviceIdentifier`` of this name selects, even if there is a real device. Not in the document; chosen here."""
 
 
@@ -267,7 +267,7 @@ def _free_device(
 def _no_device(
     availabilities: Sequence[Availability], platform: Platform, requested: str | None
 ) -> ControllerError:
-    if not availabilities and requested == chromium.KIND:
+    if not availabilities and requested == browser.KIND:
         return ControllerError(
             f"deviceIdentifier {requested!r}: this service uses real devices only"
         )

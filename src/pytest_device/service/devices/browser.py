@@ -18,6 +18,8 @@ from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.processes import finish_despite_cancellation
 from pytest_device.service.programs.program import EndedError, Program, short_directory
 
+KIND: Final = "chromium"
+"""The kind of device that it is. Not in `chromium`, which imports a web server: a sign-in needs none."""
 BOOT_SECONDS: Final = 60.0
 _STARTS: Final = 2
 """Maximum number of starts: on a busy machine, about one in five hundred ends with a crash inside the browser

@@ -17,8 +17,11 @@ from typing import Final, assert_never
 from pytest_device.errors import ConfigError
 from pytest_device.platforms import SYSTEM
 from pytest_device.service.devices.availability import Availability, Origin
-from pytest_device.service.devices.browser import find_browsers, find_chromedriver
-from pytest_device.service.devices.chromium import KIND
+from pytest_device.service.devices.browser import (
+    KIND,
+    find_browsers,
+    find_chromedriver,
+)
 from pytest_device.service.devices.selenium_manager import (
     TITLE,
     BrowserPair,

@@ -21,6 +21,7 @@ from pytest_device.service.devices.base import (
     Tools,
     capabilities,
 )
+from pytest_device.service.devices.browser import KIND as _KIND
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line
 from pytest_device.service.devices.links import (
@@ -39,7 +40,7 @@ from pytest_device.service.logs import Log
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.program import first
 
-KIND: Final = "chromium"
+KIND: Final = _KIND
 UNNAMED: Final = "app"
 """ID of an app without an ID of its own."""
 

@@ -71,7 +71,7 @@ def main() -> int:
 
 async def _redirect(task: Task, guard: Guard) -> str:
     """Return the URL of the redirect. Raises the errors of `signed_in`, ConfigError and ControllerError."""
-    program = await _chromium(guard)
+    program = await chromium(guard)
     directory = Path(tempfile.mkdtemp(prefix="pytest-device-sign-in-"))
     guard.watch(directory)
     try:
@@ -95,7 +95,7 @@ async def _redirect(task: Task, guard: Guard) -> str:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _chromium(guard: Guard) -> Path:
+async def chromium(guard: Guard) -> Path:
     """Return this machine's browser, or the pinned one of the cache, which is installed if it is missing."""
     environ = passed_on(os.environ)
     cache = cache_directory(os.environ, Path.home())
