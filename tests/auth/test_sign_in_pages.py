@@ -1,9 +1,11 @@
 """The browser that signs users in on the pages of identity providers, a process of its own."""
 
+import asyncio
 import os
 import re
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -11,9 +13,14 @@ import pytest
 
 import pytest_device.local_browser
 from pytest_device.errors import ConfigError, UnexpectedReplyError
-from pytest_device.local_browser import complete_sign_in
+from pytest_device.local_browser import PAGE_SECONDS, complete_sign_in
+from pytest_device.service.devices.browser import browsing
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.sign_in.__main__ import chromium
+from pytest_device.service.sign_in.page import RefusedError, signed_in
 from tests.auth.pages import PASSWORD, REDIRECT, RETURNED, USER, Pages, serving
 
+SignIn = Callable[[str], str]
 BOTH = {"login": USER, "secret": PASSWORD}
 
 
@@ -33,14 +40,42 @@ def sign_in(url: str) -> str:
     return complete_sign_in(url, REDIRECT, USER, PASSWORD)
 
 
+@pytest.fixture(scope="module")
+def signed_in_at(tmp_path_factory: pytest.TempPathFactory) -> Generator[SignIn]:
+    """Sign in in one browser for all kinds of pages, each in a context of its own: its start takes most of the time."""
+    guard = Guard(environ=os.environ, log=print)
+    with ExitStack() as stack:
+        stack.callback(guard.close)
+        runner = stack.enter_context(asyncio.Runner())
+        running = browsing(
+            runner.run(chromium(guard)),
+            size=(1280, 900),
+            directory=tmp_path_factory.mktemp("browser"),
+            environ=os.environ,
+            guard=guard,
+            log=print,
+        )
+        browser = runner.run(running.__aenter__())
+        stack.callback(lambda: runner.run(running.__aexit__(None, None, None)))
+
+        yield lambda url: runner.run(
+            signed_in(
+                browser.connection,
+                url=url,
+                redirect_uri=REDIRECT,
+                user=USER,
+                password=PASSWORD,
+                limit_seconds=PAGE_SECONDS,
+            )
+        )
+
+
 @pytest.mark.parametrize(
     ("kind", "sent"),
     [
-        # The form of `auth.provider`, on which the gate signs in with `plugin/test_external_sign_in`.
-        pytest.param("one_page", [BOTH], marks=pytest.mark.nightly),
+        ("one_page", [BOTH]),
         ("two_pages", [{"login": USER}, {"secret": PASSWORD}]),
-        # The second of two pages is one.
-        pytest.param("password", [{"secret": PASSWORD}], marks=pytest.mark.nightly),
+        ("password", [{"secret": PASSWORD}]),
         ("component", [{"user_name": USER}, {"secret": PASSWORD}]),
         ("decoys", [{"email": "", "username": "", **BOTH, "csrf": "token"}]),
         ("by_script", [BOTH]),
@@ -50,9 +85,9 @@ def sign_in(url: str) -> str:
     ],
 )
 def test_a_user_is_signed_in_on_forms_of_every_kind(
-    pages: Pages, kind: str, sent: list[dict[str, str]]
+    pages: Pages, signed_in_at: SignIn, kind: str, sent: list[dict[str, str]]
 ) -> None:
-    assert sign_in(f"{pages.url}/{kind}") == RETURNED
+    assert signed_in_at(f"{pages.url}/{kind}") == RETURNED
     assert pages.sent == sent
 
 
@@ -71,11 +106,9 @@ def test_a_provider_that_refuses_at_once_redirects_with_its_error(pages: Pages) 
             ),
         ),
         ("wrong_user", "the page did not accept the user name: URL/refuse_user shows "),
-        # `plugin/test_external_sign_in` has it in a run.
-        pytest.param(
+        (
             "captcha",
             "the page shows a captcha: turn it off for tests at the provider. URL/captcha shows 'Just a moment: ",
-            marks=pytest.mark.nightly,
         ),
         ("captcha_after", "the page shows a captcha: turn it off for tests at the "),
         (
@@ -100,11 +133,11 @@ def test_a_provider_that_refuses_at_once_redirects_with_its_error(pages: Pages) 
         ),
     ],
 )
-def test_a_page_that_refuses_is_a_configuration_error_of_one_line(
-    pages: Pages, kind: str, problem: str
+def test_a_page_that_refuses_is_an_error_of_one_line(
+    pages: Pages, signed_in_at: SignIn, kind: str, problem: str
 ) -> None:
-    with pytest.raises(ConfigError) as error:
-        sign_in(f"{pages.url}/{kind}")
+    with pytest.raises(RefusedError) as error:
+        signed_in_at(f"{pages.url}/{kind}")
 
     text = str(error.value)
     assert text.startswith(problem.replace("URL", pages.url))
@@ -112,6 +145,13 @@ def test_a_page_that_refuses_is_a_configuration_error_of_one_line(
     assert PASSWORD not in text
     # Once: more attempts could lock the account.
     assert len(pages.sent) <= 1
+
+
+def test_a_page_that_refuses_is_a_configuration_error(pages: Pages) -> None:
+    with pytest.raises(
+        ConfigError, match="the page did not accept the user name and password: "
+    ):
+        sign_in(f"{pages.url}/wrong_password")
 
 
 def test_a_provider_that_fails_is_no_configuration_error(pages: Pages) -> None:
