@@ -341,6 +341,30 @@ def test_a_refresh_can_narrow_the_scope_but_not_widen_it(app: App) -> None:
     assert again.scope == tokens.scope
 
 
+def test_a_revoked_user_gets_no_tokens_for_a_code(
+    app: App, provider: IdentityProvider
+) -> None:
+    request = app.request()
+    result = app.authorize(request)
+
+    provider.revoke_user("ada")
+
+    with pytest.raises(auth.TokenError, match="the code is unknown"):
+        app.exchange(request, result)
+
+
+def test_a_health_check_issues_no_code_and_takes_no_failure(
+    app: App, provider: IdentityProvider
+) -> None:
+    provider.fail("discovery", "server_error")
+    metadata = auth.issuer_with_well_known_url(provider.issuer)
+    urls = [metadata, app.request().make_auth_url(app.discovery)]
+
+    assert [app.http.head(url).status_code for url in urls] == [405, 405]
+    assert provider.authorizations == ()
+    assert app.http.get(metadata).status_code == 500
+
+
 @pytest.mark.timing
 def test_a_revocation_keeps_tokens_that_others_get_meanwhile(
     app: App, provider: IdentityProvider

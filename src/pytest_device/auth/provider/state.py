@@ -159,16 +159,17 @@ class Grants:
             self.revoke_family(issued.grant.family)
 
     def revoke_family(self, family: str) -> None:
-        """Revoke all tokens derived from one consent."""
+        """Revoke the code and all tokens derived from one consent."""
         self._revoke(lambda grant: grant.family == family)
 
     def revoke_user(self, user: str) -> None:
-        """Revoke all tokens of a user."""
+        """Revoke all codes and tokens of a user."""
         self._revoke(lambda grant: grant.user == user)
 
     def _revoke(self, matches: Callable[[Grant], bool]) -> None:
         with self.lock:
-            for tokens in (self._access, self._refresh):
+            # A code, too: it would be exchanged for new tokens.
+            for tokens in (self._codes, self._access, self._refresh):
                 for token, issued in tuple(tokens.items()):
                     if matches(issued.grant):
                         del tokens[token]
@@ -199,7 +200,7 @@ class Settings:
     """Sessions by cookie value."""
 
     def sign_out(self, user: str) -> None:
-        """Revoke all tokens of a user and end the user's sessions."""
+        """Revoke all codes and tokens of a user and end the user's sessions."""
         self.grants.revoke_user(user)
         # A copy: another thread may start a session.
         for key, session in tuple(self.sessions.items()):
