@@ -41,10 +41,7 @@ def test_its_groups_work_but_need_more_boots_than_shards(
     ]
 
     assert (
-        sum(map(len, groups))
-        == sum(map(len, shards))
-        == len(set().union(*groups))
-        == 9
+        sum(map(len, groups)) == sum(map(len, shards)) == len(set().union(*groups)) == 9
     )
     assert set().union(*shards) == set().union(*groups)
     assert (boots, len(service.sessions()) - boots) == (9, 3)

@@ -50,7 +50,7 @@ def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
     assert service.sessions() == []
 
 
-def test_each_test_gets_its_own_session_which_is_stopped_afterwards(
+def test_each_test_gets_its_own_session_which_junit_names_and_is_stopped_afterwards(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -64,11 +64,14 @@ def test_each_test_gets_its_own_session_which_is_stopped_afterwards(
         """
     )
 
-    result = pytester.runpytest()
+    result = pytester.runpytest("--junitxml=report.xml", "-o", "junit_family=xunit1")
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
     assert all_stopped(service, 2)
+    report = Path("report.xml").read_text()
+    for session in service.sessions():
+        assert f'<property name="device_session" value="{session["id"]}"' in report
 
 
 @pytest.mark.usefixtures("service")
@@ -180,7 +183,7 @@ def test_the_session_is_stopped_when_another_fixture_fails(
     assert all_stopped(service, 1)
 
 
-def test_a_test_with_only_the_marker_gets_a_session_too(
+def test_a_test_and_a_parameter_with_only_the_marker_get_a_session_too(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -196,13 +199,16 @@ def test_a_test_with_only_the_marker_gets_a_session_too(
         class Old(unittest.TestCase):
             def test_old(self): pass
 
+        @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.device(platform="ios")), 2])
+        def test_some(n): pass
+
         def test_plain(): pass
         """
     )
 
-    pytester.runpytest().assert_outcomes(passed=4)
+    pytester.runpytest().assert_outcomes(passed=6)
 
-    assert all_stopped(service, 3)
+    assert all_stopped(service, 4)
 
 
 @pytest.mark.usefixtures("service")
@@ -692,23 +698,6 @@ def test_a_fixture_that_skips_the_test_runs_before_its_device(
     assert service.sessions() == []
 
 
-def test_only_the_marked_parameter_of_a_test_gets_a_device(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.device(platform="ios")), 2])
-        def test_some(n): pass
-        """
-    )
-
-    pytester.runpytest().assert_outcomes(passed=2)
-
-    assert all_stopped(service, 1)
-
-
 @pytest.mark.nightly
 def test_transport_errors_during_waits_and_stops_are_tolerated(
     pytester: pytest.Pytester, service: FaultyService
@@ -1143,22 +1132,6 @@ def test_a_signal_that_another_thread_received_interrupts_the_wait_for_a_device(
     run.communicate(timeout=60)
 
     assert eventually(lambda: all_stopped(service, 1))
-
-
-def test_junit_names_the_session_of_a_test(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    pytester.makepyfile(ONE)
-
-    pytester.runpytest(
-        "--junitxml=report.xml", "-o", "junit_family=xunit1"
-    ).assert_outcomes(passed=1)
-
-    (session,) = service.sessions()
-    assert (
-        f'<property name="device_session" value="{session["id"]}"'
-        in Path("report.xml").read_text()
-    )
 
 
 SECRETIVE = """
