@@ -93,7 +93,13 @@ LOSES = """
 import pytest
 pytestmark = pytest.mark.device(platform="android")
 
-def test_loses_its_device(device_session, attempts, service):
+@pytest.fixture
+def cleaned(device_session, service):
+    yield
+    if not service.is_running(str(device_session.id)):
+        raise ConnectionError("nothing could be removed from the device")
+
+def test_loses_its_device(device_session, attempts, service, cleaned):
     attempts.append(device_session.id)
     if len(attempts) == 1:
         service.expire(device_session.id)
@@ -120,15 +126,16 @@ class Service:
     def expire(self, session_id):
         self._http.post(f"/sessions/{session_id}/expire").raise_for_status()
 
+    def is_running(self, session_id):
+        sessions = self._http.get("/sessions").json()["data"]
+        (status,) = [each["status"] for each in sessions if each["id"] == session_id]
+        return status == "in-progress"
+
     def wait_for_end(self, session_id):
         for _ in range(200):
-            sessions = self._http.get("/sessions").json()["data"]
-            if {"id": session_id, "status": "in-progress"}.items() <= next(
-                one for one in sessions if one["id"] == session_id
-            ).items():
-                time.sleep(0.05)
-            else:
+            if not self.is_running(session_id):
                 return
+            time.sleep(0.05)
         raise AssertionError("the session did not end")
 
 ATTEMPTS = []
@@ -186,9 +193,43 @@ def test_without_the_option_nothing_runs_again(
 
     result = pytester.runpytest()
 
-    assert result.parseoutcomes() == {"errors": 1}
+    assert result.parseoutcomes() == {"errors": 2}
     assert result.ret == INFRASTRUCTURE_ONLY
     assert creates(service) == 1
+
+
+LOSES_IN_TEARDOWN = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+@pytest.fixture
+def signed_out(device_agent_device, device_session, service):
+    yield
+    service.expire(device_session.id)
+    service.wait_for_end(str(device_session.id))
+    try:
+        device_agent_device.snapshot()
+    except Exception as error:
+        raise ConnectionError("could not sign out") from error
+
+def test_passes(signed_out): pass
+"""
+
+
+def test_a_teardown_that_fails_because_the_device_is_gone_has_a_verdict(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(LOSES_IN_TEARDOWN)
+
+    result = pytester.runpytest(RETRY)
+
+    assert result.parseoutcomes() == {"passed": 1, "errors": 1}
+    assert result.ret == INFRASTRUCTURE_ONLY
+    assert creates(service) == 1
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the session is gone: *", "*Error in the test*"]
+    )
 
 
 @pytest.mark.parametrize("options", ON_A_WORKER)
@@ -203,7 +244,8 @@ def test_a_device_that_is_lost_during_the_call_is_an_error_in_junit_xml(
     pytester.runpytest("--junitxml=junit.xml", *options)
 
     suite = ET.parse(pytester.path / "junit.xml").getroot()[0]
-    assert (suite.get("errors"), suite.get("failures")) == ("1", "1")
+    # That of its teardown, too.
+    assert (suite.get("errors"), suite.get("failures")) == ("2", "1")
     elements = {
         str(case.get("name")): {child.tag for child in case}
         for case in suite.iter("testcase")
@@ -211,8 +253,8 @@ def test_a_device_that_is_lost_during_the_call_is_an_error_in_junit_xml(
     assert "error" in elements["test_loses_its_device"]
     assert "failure" not in elements["test_loses_its_device"]
     assert "failure" in elements["test_own"]
-    (error,) = suite.iter("error")
-    assert str(error.get("message")).startswith("infrastructure: ")
+    errors = [str(error.get("message")) for error in suite.iter("error")]
+    assert errors[0].startswith("infrastructure: ")
     assert len(service.sessions()) == 1
 
 
@@ -345,7 +387,7 @@ def test_each_attempt_has_artifacts_of_its_own(
 
     result = pytester.runpytest(RETRY)
 
-    assert result.parseoutcomes() == {"errors": 1, "rerun": 1}
+    assert result.parseoutcomes() == {"errors": 2, "rerun": 1}
     assert result.ret == INFRASTRUCTURE_ONLY
     first, second = sorted(pytester.path.rglob("session.json"))
     assert second.parent.name == f"{first.parent.name}-retry-1"

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_device.errors import (
     AgentDeviceError,
+    AppError,
     ArgentError,
     ControllerLostError,
     DeviceError,
@@ -36,7 +37,7 @@ from pytest_device.plugin.output.terminal import (
     attach,
     first_line,
 )
-from pytest_device.plugin.provider.acquired import sessions_of
+from pytest_device.plugin.provider.acquired import Sessions, sessions_of
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.signals import TERMINATED, GracefulShutdown
@@ -52,6 +53,8 @@ _UNREPORTED_ERROR: Final = pytest.StashKey[DeviceError]()
 """A test's infrastructure error that hooks were not notified of yet."""
 _SESSIONS_BEFORE_TEARDOWN: Final = pytest.StashKey[Mapping[str, "Session"]]()
 """The sessions that a test had until its teardown."""
+_FAULT: Final = pytest.StashKey[DeviceError]()
+"""Why a test lost its device in the current attempt; what fails afterwards is not the test's own either."""
 _SUBTESTS: Final = pytest.StashKey[list[Verdict | None]]()
 """The verdicts on the failed subtests of a test in the current attempt, None for a failure of their own."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
@@ -110,6 +113,7 @@ class DeviceTests(TimerNotes):
     ) -> Generator[None, object, object]:
         """Release the test's sessions after teardown of all fixtures that use them."""
         item.stash[_SESSIONS_BEFORE_TEARDOWN] = self.devices.sessions(item)
+        held = sessions_of(item)
         self._evidence.watch_teardown(item)
         try:
             with self.devices.tearing_down(item, nextitem):
@@ -118,6 +122,7 @@ class DeviceTests(TimerNotes):
             raise  # the end of the run stops the remaining sessions
         except BaseException as error:  # including what pytest.fail() raises
             item.stash[FAILED] = True
+            self._find_fault(item, held, error)
             try:
                 self._release(item, nextitem)
             except DeviceError as failure:
@@ -131,8 +136,30 @@ class DeviceTests(TimerNotes):
     def pytest_fixture_post_finalizer(self) -> None:
         """Take evidence after a fixture whose teardown fails, while the test still has its devices."""
         item = self.devices.item
-        if item is not None:
-            self._evidence.take_in_teardown(item, self.devices.sessions(item))
+        if item is None:
+            return
+
+        if self._evidence.take_in_teardown(item, self.devices.sessions(item)):
+            self.devices.hold_during_teardown()
+
+    def _find_fault(
+        self, item: pytest.Item, held: Sessions, error: BaseException
+    ) -> None:
+        """Check the sessions of a test whose teardown failed, unless one is known to be lost."""
+        if _FAULT in item.stash:
+            return
+
+        # The run itself may have stopped one after the last fixture that uses it.
+        running = {
+            name: session for name, session in held.items() if not session.is_over
+        }
+        fault = self.devices.failure_cause(running, error)
+        if fault is None:
+            return
+
+        item.stash[_FAULT] = fault
+        if verdict_of(fault) is Verdict.INFRASTRUCTURE:
+            item.stash[_UNREPORTED_ERROR] = fault
 
     def _release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         try:
@@ -188,16 +215,14 @@ class DeviceTests(TimerNotes):
         """Mark errors that are not the test's fault, and add details of the devices."""
         note_devices(item, self.devices.sessions(item))
         report = yield
-        error = _device_error(item, call)
-
         item.stash[FAILED] = report.failed or (
             report.when != "setup" and item.stash.get(FAILED, False)
         )
 
         evidence = self._take_evidence(item, report, call)
         # After the evidence, which shows the moment of the failure.
-        if report.failed and call.excinfo and call.when != "teardown":
-            error = self._cause_of_failure(item, call.excinfo.value, error)
+        fault = self._fault_of(item, call, report)
+        error = _explained(_device_error(item, call), fault)
 
         verdict: Verdict | None = None
         if call.excinfo:
@@ -268,17 +293,25 @@ class DeviceTests(TimerNotes):
 
         return None
 
-    def _cause_of_failure(
-        self,
-        item: pytest.Item,
-        raised: BaseException,
-        error: DeviceError | None,
+    def _fault_of(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> DeviceError | None:
-        """Check the sessions of a failed test; return the error that caused the failure."""
-        problem = self.devices.failure_cause(item, raised)
-        if problem is None or (error and not isinstance(error, ControllerLostError)):
-            return error
-        return problem
+        """Return the fault of a session or its app that explains a failure, None without one."""
+        if call.when == "teardown":
+            fault = item.stash.get(_FAULT, None)
+            if fault:
+                del item.stash[_FAULT]
+            return fault if call.excinfo else None
+
+        if not (report.failed and call.excinfo):
+            return None
+
+        fault = self.devices.failure_cause(sessions_of(item), call.excinfo.value)
+        # The next commands of an app that crashed fail for reasons of their own.
+        if fault and not isinstance(fault, AppError):
+            item.stash[_FAULT] = fault
+
+        return fault
 
     def _cause_of(self, error: DeviceError | None) -> str:
         """Return the earlier error because of which a test was not attempted, empty if it was."""
@@ -455,6 +488,15 @@ def _note_subtests(
         verdicts.append(verdict)
     elif verdicts and all(verdicts):
         vars(report)[VERDICT_OF_SUBTESTS] = str(verdicts[0])
+
+
+def _explained(
+    error: DeviceError | None, fault: DeviceError | None
+) -> DeviceError | None:
+    """Return what caused a failure: the fault of its session, unless an error of the plugin says more than that it is lost."""
+    if fault is None or (error and not isinstance(error, ControllerLostError)):
+        return error
+    return fault
 
 
 def _reason_file(error: DeviceError | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_device.errors import NotAttemptedError
+from pytest_device.errors import NotAttemptedError, StopFailedError
 from pytest_device.plugin.output.failure import add_section
 from pytest_device.plugin.output.outcomes import NOT_RETRIED, RETRIED, add_property
 from pytest_device.plugin.output.terminal import CAUSE, VERDICT, first_line
@@ -62,7 +62,7 @@ class InfrastructureRetries:
     # Around the hook that attaches the verdict.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Turn the error of an attempt that is repeated into its result ``rerun``."""
         report = yield
@@ -72,8 +72,14 @@ class InfrastructureRetries:
         if vars(report).get(VERDICT) != Verdict.INFRASTRUCTURE:
             item.stash[_FAILED_ITSELF] = True
             item.stash[_RETRY_NOW] = False
-        # A session that could not be stopped needs attention, not another test.
-        elif report.when != "teardown" and CAUSE not in vars(report):
+        elif report.when == "teardown":
+            is_stop_failed = call.excinfo and call.excinfo.errisinstance(
+                StopFailedError
+            )
+            # A session that could not be stopped needs attention, also if the test runs again.
+            if item.stash.get(_RETRY_NOW, False) and not is_stop_failed:
+                _keep_error(report)
+        elif CAUSE not in vars(report):
             self._decide(item, report)
 
         return report
@@ -92,7 +98,7 @@ class InfrastructureRetries:
         self._devices.mark_unusable(sessions_of(item))
         item.stash[_RETRY_NOW] = True
         error = first_line(report)
-        report.sections.append(("error of this attempt", report.longreprtext))
+        _keep_error(report)
         path, line, _ = item.location
         vars(report)[RETRIED] = error
         # The result of pytest that counts neither as a failure nor as a pass, in every report.
@@ -132,6 +138,13 @@ class InfrastructureRetries:
             return refusal.cause
 
         return ""
+
+
+def _keep_error(report: pytest.TestReport) -> None:
+    """Let a phase of a repeated attempt not fail the run: its error becomes a section."""
+    report.sections.append(("error of this attempt", report.longreprtext))
+    report.outcome = "passed"
+    report.longrepr = None
 
 
 def shared_fixtures(item: pytest.Item) -> Iterator[str]:

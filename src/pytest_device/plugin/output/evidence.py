@@ -308,8 +308,8 @@ class EvidenceTaker:
 
     def take_in_teardown(
         self, item: pytest.Item, sessions: "Mapping[str, Session]"
-    ) -> None:
-        """Read the devices if the last command in a teardown failed, while the test still has them.
+    ) -> bool:
+        """Read the devices if the last command in a teardown failed, while the test still has them; return whether it did.
 
         The error itself is reported only after all fixtures are torn down. It may be one that the fixture handles, so
         the files are in a temporary directory until then. If the test has failed already, its own evidence stays.
@@ -317,11 +317,11 @@ class EvidenceTaker:
         teardown = item.stash.get(_TEARDOWN, None)
         recording = item.stash.get(RECORDING, None)
         if teardown is None or teardown.directory or recording is None or not sessions:
-            return
+            return False
         if item.stash.get(FAILED, False):
-            return
+            return False
         if not has_failed_since(teardown.since, recording.actions):
-            return
+            return False
 
         item.stash[EVIDENCE_SINCE] = self._recorder.now()
         try:
@@ -331,9 +331,10 @@ class EvidenceTaker:
                 self._save_devices(item, sessions, evidence)
         except OSError as error:
             self._reporter.note(not_saved(Path(gettempdir()), error))
-            return
+            return True
 
         teardown.evidence = evidence
+        return True
 
     def end_teardown(self, item: pytest.Item, *, has_failed: bool) -> Evidence | None:
         """Return what was taken in a teardown that failed, saved in the test's directory; else remove it."""

@@ -322,13 +322,21 @@ class Devices:
         finally:
             self._teardown = None
 
+    def hold_during_teardown(self) -> None:
+        """Leave the sessions to the test that is being torn down until ``release``: its teardown may be failing.
+
+        Whether one of them is gone can then be looked up.
+        """
+        self._teardown = None
+
     def release_early(self) -> None:
         """Take sessions back in the middle of a teardown, once no fixture that is left uses them.
 
         The other fixtures may take long to tear down, and a device would be billed meanwhile. An error is raised by
         ``release``, after the teardown.
         """
-        if self._teardown is None:  # a driver is replaced before a test
+        # A driver is replaced before a test, or the sessions are held.
+        if self._teardown is None:
             return
 
         item, nextitem = self._teardown
@@ -432,7 +440,7 @@ class Devices:
         return {name: session.session for name, session in sessions_of(item).items()}
 
     def failure_cause(
-        self, item: pytest.Item, error: BaseException
+        self, sessions: Sessions, error: BaseException
     ) -> DeviceError | None:
         """Check the sessions of a failed test once; return the problem with one, which is then not reused.
 
@@ -442,7 +450,7 @@ class Devices:
         if isinstance(error, MemoryError):
             return None
 
-        for session in sessions_of(item).values():
+        for session in sessions.values():
             problem = _fault_of(session, error)
             if problem is None:
                 continue
