@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 COVERED: Final[Mapping[str, tuple[str, ...]]] = {
-    # One handler for all signals and for each repetition. SIGINT, SIGTERM and SIGHUP have a row each for a run alone,
-    # SIGTERM one for a coordinator: it has handed on no number, but the end of the run.
+    # One handler for all signals and for each repetition. A run alone has a row for each signal; a coordinator only for
+    # SIGTERM, which its workers get for any of them.
     "Ctrl-C three times while the stop is slow": (
         "Ctrl-C twice in a test",
         "Ctrl-C twice inside stop",
