@@ -837,7 +837,7 @@ def _run_with_a_session_that_is_not_stopped(
     service.add_fault("stop", "reply", status=400, body="{}", times=None)
     pytester.makepyfile(ONE)
     return subprocess.Popen(
-        [sys.executable, "-u", "-m", "pytest", *options],
+        [sys.executable, "-m", "pytest", *options],
         cwd=pytester.path,
         stdout=subprocess.PIPE,
         text=True,
