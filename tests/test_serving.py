@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import socket
 import threading
 import warnings
@@ -18,7 +19,7 @@ from pytest_device import ConfigError
 from pytest_device.auth.discovery import WELL_KNOWN
 from pytest_device.auth.provider import IdentityProvider
 from pytest_device.notifications.endpoint import PushEndpoint
-from pytest_device.serving import AppServer, Journal
+from pytest_device.serving import AppServer, Failure, Journal
 from pytest_device.testing import faulty_service
 from pytest_device.updates.service import DeviceUpdateService
 
@@ -131,8 +132,13 @@ def test_a_server_whose_url_is_never_read_opens_no_socket() -> None:
 def test_a_port_that_cannot_be_bound_is_named() -> None:
     first = AppServer()
     port = int(first.url.rpartition(":")[2])
-    for wrong, problem in ((port, "is not available"), (99_999, "must be 0 to 65535")):
-        with pytest.raises(ConfigError, match=f"port {wrong} {problem}"):
+    wrong_ports: list[tuple[Any, str]] = [
+        (port, "is not available"),
+        (99_999, "must be 0 to 65535"),
+        ("80", "must be 0 to 65535"),
+    ]
+    for wrong, problem in wrong_ports:
+        with pytest.raises(ConfigError, match=f"port {wrong!r} {problem}"):
             AppServer(wrong).start(endless)
     first.stop()
 
@@ -145,6 +151,22 @@ def test_waits_on_a_journal_end_with_the_awaited_entry() -> None:
     assert journal.wait_until(lambda: journal.of(str) or None, 10) == ("x",)
     assert journal.of(int) == (1,)
     assert journal.wait_until(lambda: None, 0.01) is None
+
+
+@pytest.mark.parametrize("seconds", ["1", None, math.inf, math.nan])
+def test_a_timeout_or_delay_that_is_no_number_of_seconds_is_refused(
+    seconds: Any,
+) -> None:
+    with pytest.raises(ConfigError, match=r"timeout_seconds=.* must be a finite"):
+        Journal().wait_until(lambda: None, seconds)
+    with pytest.raises(ConfigError, match=r"seconds=.* must be a number of seconds"):
+        Failure("token", "delay", seconds=seconds)
+
+
+@pytest.mark.parametrize("times", ["1", 1.5, True])
+def test_a_failure_happens_a_whole_number_of_times(times: Any) -> None:
+    with pytest.raises(ConfigError, match=r"times=.* must be a whole number"):
+        Failure("token", "deny", times)
 
 
 @contextmanager

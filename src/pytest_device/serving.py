@@ -67,10 +67,21 @@ class Failure:
     seconds: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.times < 1 or self.seconds < 0:
+        times = cast("object", self.times)  # suites are not checked for types
+        if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+            raise ConfigError(f"times={times!r} must be a whole number, 1 or more")
+        if not _is_duration(self.seconds) or self.seconds < 0:
             raise ConfigError(
-                f"times={self.times!r} must be at least 1, seconds={self.seconds!r} at least 0"
+                f"seconds={self.seconds!r} must be a number of seconds, 0 or more"
             )
+
+
+def _is_duration(seconds: object) -> bool:
+    """Return whether a value is a number of seconds that a thread can wait; that excludes NaN and infinity."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        return False
+
+    return abs(seconds) <= threading.TIMEOUT_MAX
 
 
 class Journal:
@@ -122,7 +133,15 @@ class Journal:
     def wait_until(
         self, find: Callable[[], _T | None], timeout_seconds: float
     ) -> _T | None:
-        """Call ``find`` now and after each new entry; return its result, or None when the timeout expires."""
+        """Call ``find`` now and after each new entry; return its result, or None when the timeout expires.
+
+        Raises ConfigError for a timeout that is no number of seconds.
+        """
+        if not _is_duration(timeout_seconds):
+            raise ConfigError(
+                f"timeout_seconds={timeout_seconds!r} must be a finite number of seconds"
+            )
+
         deadline = time.monotonic() + timeout_seconds
         with self.changed:
             result = find()
@@ -155,8 +174,12 @@ class AppServer:
     def _socket(self) -> socket.socket:
         from pytest_device.asgi_server import listening
 
-        if not 0 <= self._port <= MAX_PORT:  # create_server would leave its socket open
-            raise ConfigError(f"port {self._port} must be 0 to {MAX_PORT}")
+        port = cast(
+            "object", self._port
+        )  # the settings fixtures are not checked for types
+        # Before the socket, which create_server would leave open.
+        if not isinstance(port, int) or not 0 <= port <= MAX_PORT:
+            raise ConfigError(f"port {port!r} must be 0 to {MAX_PORT}")
 
         try:
             return listening("127.0.0.1", self._port)

@@ -533,7 +533,7 @@ def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> Non
         match=r"endpoint 'tokens': did you mean 'token'\? \(available: discovery, authorize",
     ):
         provider.fail("tokens", "deny")  # type: ignore[arg-type]  # the mistake
-    with pytest.raises(ConfigError, match="times=0 must be at least 1"):
+    with pytest.raises(ConfigError, match="times=0 must be a whole number, 1 or more"):
         provider.fail("token", "deny", times=0)
     port = int(provider.local_url.rpartition(":")[2])
     with pytest.raises(
@@ -582,6 +582,8 @@ _provider: Any = IdentityProvider
         (lambda: _lifetimes(code="60"), "Lifetimes.code='60' must be a number of seconds"),
         (lambda: _lifetimes(id_token=-1), "Lifetimes.id_token=-1 must be a number of seconds, 0 or more"),
         (lambda: _provider(clients=_client("app", [])), "clients must be a list of Client objects"),
+        (lambda: _provider(lifetimes=60, clients=[]), "lifetimes must be a Lifetimes object, not int"),
+        (lambda: _provider(sessions="false", clients=[]), "sessions must be True or False, not str"),
         (lambda: _provider(users=["ada"], clients=[]), "users must be a list of User objects"),
     ],
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """The update service, called like an app would, and read by a reader that shares no code with it."""
 
+import math
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from cryptography.exceptions import InvalidSignature
 from pytest_device import ConfigError
 from pytest_device.app import VendorProfile
 from pytest_device.updates import (
+    CodeSigning,
     LaunchModel,
     Offer,
     Reply,
@@ -405,7 +407,15 @@ def test_an_invalid_update_cannot_be_published(
             lambda: service.fail("corrupt_asset", on="manifest"),
             "does not apply to 'manifest'",
         ),
-        (lambda: service.fail("slow", times=0), "must be at least 1"),
+        (lambda: service.fail("slow", times=0), "must be a whole number, 1 or more"),
+        (
+            lambda: service.fail("slow", seconds=math.nan),
+            "seconds=nan must be a number",
+        ),
+        (
+            lambda: DeviceUpdateService(signing=cast("CodeSigning", ("key", "pem"))),
+            r"signing must be a CodeSigning, .* not tuple",
+        ),
         (
             lambda: DeviceUpdateService(public_url="nowhere"),
             "public_url 'nowhere' must be a URL",

@@ -88,6 +88,15 @@ class IdentityProvider(Service[Journal]):
             client.learn_secrets()
         if automatic_user is not None:
             _member("user", automatic_user, named_users)
+        # The settings fixture is not checked for types.
+        if not isinstance(cast("object", lifetimes), Lifetimes | None):
+            raise AuthConfigError(
+                f"lifetimes must be a Lifetimes object, not {type(lifetimes).__name__}"
+            )
+        if not isinstance(cast("object", sessions), bool):
+            raise AuthConfigError(
+                f"sessions must be True or False, not {type(sessions).__name__}"
+            )
         issuer = check_issuer(public_url).removesuffix("/") if public_url else None
 
         super().__init__(Journal(), port)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from pytest_device import serving
 from pytest_device.app.vendor import VendorProfile, profile_of
@@ -181,6 +181,11 @@ class DeviceUpdateService(Service[Journal]):
     ) -> None:
         need_extra("DeviceUpdateService", "starlette", "uvicorn", "http_sf")
         check_public_url(public_url)
+        # The settings fixture is not checked for types.
+        if not isinstance(cast("object", signing), CodeSigning | None):
+            raise ConfigError(
+                f"signing must be a CodeSigning, which generate_code_signing returns, not {type(signing).__name__}"
+            )
         if signing:
             validate_certificate(signing.certificate, signing.private_key)
 
