@@ -348,6 +348,22 @@ def test_a_request_that_violates_the_protocol_is_refused_with_the_reason(
     assert [one.status for one in service.requests] == [400, 404]
 
 
+def test_a_wait_reports_what_apps_asked_for_instead(
+    service: DeviceUpdateService, http: httpx.Client, published: Update
+) -> None:
+    http.get(service.url)
+    ask(service, http, runtime_version="1.0.1", channel_name="beta")
+
+    with pytest.raises(
+        TimeoutError,
+        match=r"manifest 400 \(the header vendor-protocol-version is missing\), "
+        r"manifest nothing 200 \(ios, runtime version 1\.0\.1, channel beta\)",
+    ):
+        service.wait_for_request(published.id, timeout_seconds=0)
+    with pytest.raises(ConfigError, match=r"answer must be a string, .* not Update"):
+        service.wait_for_request(cast("str", published))
+
+
 def test_devices_on_other_machines_get_the_public_url(
     http: httpx.Client, tmp_path: Path
 ) -> None:

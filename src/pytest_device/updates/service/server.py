@@ -83,6 +83,8 @@ class SeenRequest:
     failed_update_ids: tuple[str, ...] = ()
     """The updates that recently failed to launch on the device, as the app reports them."""
     failure: str = ""
+    error: str = ""
+    """Why the request was refused; empty if it was not."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
@@ -267,6 +269,7 @@ class DeviceUpdateService(Service[Journal]):
 
         ``after`` skips that many requests; ``device`` filters by device. Raises TimeoutError listing the last requests.
         """
+        _check_id("answer", answer)
 
         def has_answer(request: SeenRequest) -> bool:
             return device in ("", request.device) and answer in ("", request.answer)
@@ -288,6 +291,7 @@ class DeviceUpdateService(Service[Journal]):
         ``update_id`` waits for the report that this update failed. ``after`` and ``device`` are those of
         `wait_for_request`. Raises TimeoutError listing the last requests.
         """
+        _check_id("update_id", update_id)
 
         def reports_crash(request: SeenRequest) -> bool:
             if device not in ("", request.device):
@@ -324,9 +328,7 @@ class DeviceUpdateService(Service[Journal]):
         if request is not None:
             return request
 
-        last = [
-            f"{seen.kind} {seen.answer} {seen.status}" for seen in self.requests[-5:]
-        ]
+        last = [_described(seen) for seen in self.requests[-5:]]
         raise TimeoutError(
             f"no {awaited} within {timeout_seconds:g} s; "
             f"the service last saw: {', '.join(last) or 'nothing'}"
@@ -357,6 +359,7 @@ class DeviceUpdateService(Service[Journal]):
             update_request = self._protocol.read_request(headers)
         except UpdateError as error:
             reply = Reply(400, _UNCACHED, f"{error}\n".encode())
+            seen = replace(seen, error=str(error))
             return await self._answered(seen, reply, failures, request)
 
         release = self._releases.release_for(update_request, seen.device)
@@ -497,6 +500,25 @@ class DeviceUpdateService(Service[Journal]):
         host = request.client.host if request.client else ""
 
         return f"{user_agent} at {host}".strip()
+
+
+def _described(seen: SeenRequest) -> str:
+    """Return a request in words; an app that asks for something else than a test published gets nothing."""
+    text = f"{seen.kind} {seen.answer}".strip() + f" {seen.status}"
+    if seen.error:
+        return f"{text} ({seen.error})"
+    if not seen.platform:
+        return text
+
+    channel = f", channel {seen.channel}" if seen.channel else ""
+    return f"{text} ({seen.platform}, runtime version {seen.runtime_version}{channel})"
+
+
+def _check_id(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"{name} must be a string, such as the id of an Update, not {type(value).__name__}"
+        )
 
 
 def _corrupted(content: bytes) -> bytes:
