@@ -416,6 +416,8 @@ def test_a_session_that_fails_in_the_background_uses_the_budget_until_then(
 ) -> None:
     network.faults["get"] = turns_errored(1)
     budgeted.prefetch(ANDROID)
+    # Time passes only from here on.
+    assert answered(network, "create", 1)
     assert boot_on(budgeted, nothing_boots)
     used = budget.used_minutes
     assert used > 0
