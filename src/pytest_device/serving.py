@@ -135,7 +135,7 @@ class Journal:
     ) -> _T | None:
         """Call ``find`` now and after each new entry; return its result, or None when the timeout expires.
 
-        Raises ConfigError for a timeout that is no number of seconds.
+        Raises ConfigError for a timeout that is not a number of seconds.
         """
         if not _is_duration(timeout_seconds):
             raise ConfigError(
@@ -174,9 +174,7 @@ class AppServer:
     def _socket(self) -> socket.socket:
         from pytest_device.asgi_server import listening
 
-        port = cast(
-            "object", self._port
-        )  # the settings fixtures are not checked for types
+        port = cast("object", self._port)  # as for `check_public_url`
         # Before the socket, which create_server would leave open.
         if not isinstance(port, int) or not 0 <= port <= MAX_PORT:
             raise ConfigError(f"port {port!r} must be 0 to {MAX_PORT}")
