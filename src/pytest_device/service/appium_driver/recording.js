@@ -104,6 +104,7 @@ class Recorder {
   #page = null;
   #ending = new AbortController();
   #running = Promise.resolve();
+  #noPicture = (error) => this.#driver.log.debug(`the recording has no picture: ${error.message}`);
 
   constructor(driver) {
     this.#driver = driver;
@@ -119,10 +120,9 @@ class Recorder {
   async stop() {
     this.#ending.abort();
     await this.#running;
+    if (!this.#last) await this.#keepStill().catch(this.#noPicture);
     const end = Date.now();
 
-    // A recording that ends before the page has sent its first frame has a picture, too.
-    if (!this.#last) await this.#keepStill().catch((error) => this.#driver.log.debug(`the recording has no picture: ${error.message}`));
     await Promise.race([this.#encoding, setTimeout(ENCODING_LIMIT_MS, null, { ref: false })]);
     await this.#encoder?.close().catch(() => {}); // the browser is gone
 
@@ -132,7 +132,7 @@ class Recorder {
   async #record(end) {
     const { signal } = this.#ending;
     while (!signal.aborted && Date.now() < end && this.#bytes < MAX_BYTES) {
-      await this.#follow().catch((error) => this.#driver.log.debug(`the recording has no picture: ${error.message}`));
+      await this.#follow().catch(this.#noPicture);
       await setTimeout(FRAME_GAP_MS, null, { signal }).catch(() => {}); // stopped
     }
 
@@ -149,7 +149,7 @@ class Recorder {
     await page.startCast((jpeg) => this.#keep(jpeg), FRAME_GAP_MS);
   }
 
-  /** Keep what the screen shows now. */
+  /** Keep what the screen shows now: a recording that ends before the first frame has been sent has a picture, too. */
   async #keepStill() {
     const page = await this.#driver.browser.front();
     const jpeg = await page.still();
