@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
 
@@ -78,7 +78,7 @@ class InfrastructureRetries:
             )
             # A session that could not be stopped needs attention, also if the test runs again.
             if item.stash.get(_RETRY_NOW, False) and not is_stop_failed:
-                _keep_error(report)
+                _replace_error(report, "passed", None)
         elif CAUSE not in vars(report):
             self._decide(item, report)
 
@@ -98,16 +98,11 @@ class InfrastructureRetries:
         self._devices.mark_unusable(sessions_of(item))
         item.stash[_RETRY_NOW] = True
         error = first_line(report)
-        _keep_error(report)
         path, line, _ = item.location
         vars(report)[RETRIED] = error
+        text = f"{error} (retried on another session, {used + 1}/{self._limit})"
         # The result of pytest that counts neither as a failure nor as a pass, in every report.
-        report.outcome = "skipped"
-        report.longrepr = (
-            path,
-            (line or 0) + 1,
-            f"{error} (retried on another session, {used + 1}/{self._limit})",
-        )
+        _replace_error(report, "skipped", (path, (line or 0) + 1, text))
 
     def _refusal(self, item: pytest.Item) -> str:
         """Return why a test is not run again although its device failed, empty if it is."""
@@ -140,11 +135,15 @@ class InfrastructureRetries:
         return ""
 
 
-def _keep_error(report: pytest.TestReport) -> None:
+def _replace_error(
+    report: pytest.TestReport,
+    outcome: Literal["passed", "skipped"],
+    longrepr: tuple[str, int, str] | None,
+) -> None:
     """Let a phase of a repeated attempt not fail the run: its error becomes a section."""
     report.sections.append(("error of this attempt", report.longreprtext))
-    report.outcome = "passed"
-    report.longrepr = None
+    report.outcome = outcome
+    report.longrepr = longrepr
 
 
 def shared_fixtures(item: pytest.Item) -> Iterator[str]:

@@ -154,10 +154,11 @@ class CiReport:
         self._describe(result, report)
 
         result.phases.append(phase)
+        # Interrupted until its teardown.
+        result.outcome = outcome_of(result.phases)
         if phase.outcome == "passed" or deciding_phase(result.phases) is not phase:
             return
 
-        result.outcome = phase.outcome
         result.verdict = phase.verdict
         crash = getattr(report.longrepr, "reprcrash", None)
         result.message = str(crash.message) if crash and report.failed else phase.error
@@ -227,9 +228,6 @@ class CiReport:
 
     def _all_results(self) -> Sequence[TestResult]:
         """Return the results of files that could not be collected, before this plugin was registered, and of tests."""
-        for result in self._results.values():
-            result.outcome = outcome_of(result.phases)
-
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         errors: list[Any] = reporter.stats.get("error", []) if reporter else []
         files = {
