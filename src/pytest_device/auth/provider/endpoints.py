@@ -117,8 +117,7 @@ class Endpoints:
         if not token:
             raise OAuthError("invalid_request", "token is missing")
 
-        with self.settings.grants.lock:
-            self.settings.grants.revoke(client, token)
+        self.settings.grants.revoke(client, token)
 
         return Response(headers=NO_STORE)
 

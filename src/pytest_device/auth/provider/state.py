@@ -147,16 +147,17 @@ class Grants:
 
     def revoke(self, client: Client, token: str) -> None:
         """Revoke an access token, or a refresh token and its family; ignore an unknown token (RFC 7009)."""
-        issued = self._refresh.get(token) or self._access.get(token)
-        if issued is None:
-            return
-        if issued.grant.client_id != client.client_id:
-            raise OAuthError("invalid_grant", "the token belongs to another client")
+        with self.lock:
+            issued = self._refresh.get(token) or self._access.get(token)
+            if issued is None:
+                return
+            if issued.grant.client_id != client.client_id:
+                raise OAuthError("invalid_grant", "the token belongs to another client")
 
-        if token in self._access:
-            del self._access[token]
-        else:
-            self.revoke_family(issued.grant.family)
+            if token in self._access:
+                del self._access[token]
+            else:
+                self.revoke_family(issued.grant.family)
 
     def revoke_family(self, family: str) -> None:
         """Revoke the code and all tokens derived from one consent."""
