@@ -5,7 +5,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import psutil
@@ -44,9 +44,8 @@ def sign_in(url: str) -> str:
 def signed_in_at(tmp_path_factory: pytest.TempPathFactory) -> Generator[SignIn]:
     """Sign in in one browser for all kinds of pages, each in a context of its own: its start takes most of the time."""
     guard = Guard(environ=os.environ, log=print)
-    with ExitStack() as stack:
-        stack.callback(guard.close)
-        runner = stack.enter_context(asyncio.Runner())
+    stack = AsyncExitStack()
+    with closing(guard), asyncio.Runner() as runner:
         running = browsing(
             runner.run(chromium(guard)),
             size=(1280, 900),
@@ -55,8 +54,7 @@ def signed_in_at(tmp_path_factory: pytest.TempPathFactory) -> Generator[SignIn]:
             guard=guard,
             log=print,
         )
-        browser = runner.run(running.__aenter__())
-        stack.callback(lambda: runner.run(running.__aexit__(None, None, None)))
+        browser = runner.run(stack.enter_async_context(running))
 
         yield lambda url: runner.run(
             signed_in(
@@ -68,6 +66,7 @@ def signed_in_at(tmp_path_factory: pytest.TempPathFactory) -> Generator[SignIn]:
                 limit_seconds=PAGE_SECONDS,
             )
         )
+        runner.run(stack.aclose())
 
 
 @pytest.mark.parametrize(

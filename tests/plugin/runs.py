@@ -1,5 +1,6 @@
-"""Options and parts of runs within tests."""
+"""Options, parts and requirements of runs within tests."""
 
+from importlib.util import find_spec
 from typing import Final
 
 import pytest
@@ -18,6 +19,13 @@ ON_WORKERS: Final = (
     pytest.param(["-n2"], id="distributed"),
 )
 """As above, where it matters that there are two workers."""
+
+NEEDS_SUBTESTS: Final = pytest.mark.skipif(
+    pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
+    reason="pytest has no subtests",
+)
+"""Marks a test whose run has subtests, which pytest before version 9 has from a plugin."""
+
 SERVICE_OF_RUN: Final = """
 import os, types
 from pytest_device.testing import FaultyService

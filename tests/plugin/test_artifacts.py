@@ -3,7 +3,6 @@
 import json
 import ntpath
 import os
-from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
 from xml.etree import ElementTree as ET
 
@@ -12,7 +11,7 @@ import pytest
 from pytest_device.platforms.places import path_from
 from pytest_device.plugin.output.artifacts import file_name
 from pytest_device.testing import FaultyService
-from tests.plugin.runs import ON_A_WORKER
+from tests.plugin.runs import NEEDS_SUBTESTS, ON_A_WORKER
 
 FAILING = """
 import pytest
@@ -342,10 +341,7 @@ def test_fails(device_session, subtests):
 """
 
 
-@pytest.mark.skipif(
-    pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
-    reason="pytest has no subtests",
-)
+@NEEDS_SUBTESTS
 @pytest.mark.usefixtures("service")
 def test_each_failed_subtest_has_files_of_its_own(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SUBTESTS.replace("COUNT", "2"))

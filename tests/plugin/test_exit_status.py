@@ -1,14 +1,13 @@
 """The exit status of a run, by the verdicts of its failures."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.runs import ON_A_WORKER, SERVICE_OF_RUN
+from tests.plugin.runs import NEEDS_SUBTESTS, ON_A_WORKER, SERVICE_OF_RUN
 
 SUITE = """
 import pytest
@@ -86,10 +85,7 @@ def test_loses_its_device(device_session, subtests):
 """
 
 
-@pytest.mark.skipif(
-    pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
-    reason="pytest has no subtests",
-)
+@NEEDS_SUBTESTS
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("options", ON_A_WORKER)
 def test_a_test_has_the_verdict_of_its_subtests(

@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from secrets import token_urlsafe
@@ -21,7 +20,7 @@ from pytest_device.testing import FaultyService
 from pytest_device.updates.signing import generate_code_signing
 from tests.contract.document import example_session
 from tests.fakes.http_server import Answer, says, scripted_server
-from tests.plugin.runs import ON_A_WORKER
+from tests.plugin.runs import NEEDS_SUBTESTS, ON_A_WORKER
 
 URL = "https://some%40one:pass-w0rd-core@planted-host.invalid/wd?access_token=query-core-token"
 PAGE = "http://reader:core-of-the-page@127.0.0.1:9/sessions/1?token=page-query-core"
@@ -506,10 +505,7 @@ def test_the_report_of_a_worker_that_dies_contains_no_secret(run: Run) -> None:
     result.stdout.fnmatch_lines(["*worker 'gw0' crashed while running *"])
 
 
-@pytest.mark.skipif(
-    pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
-    reason="pytest has no subtests",
-)
+@NEEDS_SUBTESTS
 @pytest.mark.parametrize("distributed", ON_A_WORKER)
 def test_reports_of_subtests_contain_no_secret(
     run: Run, distributed: list[str]
