@@ -9,7 +9,7 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.app import Links, load_project
-from pytest_device.app.link import check_url
+from pytest_device.app.link import check_url, unmatched
 from pytest_device.app.routes.declarations import python_module
 from tests.app.rows import project_files, put
 
@@ -111,6 +111,37 @@ def test_the_identifier_of_a_build_is_a_scheme_of_its_platform(tmp_path: Path) -
         check_url(url, project, platform=platform)
     with pytest.raises(ConfigError, match=r"'com\.acme\.app' is not declared"):
         check_url("com.acme.app://x", project, platform="android")
+
+
+@pytest.mark.parametrize(
+    "url", ["vendor+my-notes://", "vendorgo+my-notes://vendor-development-client/?url=one%3A%2F%2Fabout", "my_app://about"]
+)  # fmt: skip
+def test_what_a_development_build_registers_opens_the_app(
+    url: str, tmp_path: Path
+) -> None:
+    config = {"slug": "My_-Notes", "scheme": ["one", "my_app"]}
+    link = _links(tmp_path, config)
+
+    check_url(url, link.project, platform="ios")
+    assert unmatched(url, link.project) is None
+    assert unmatched(f"{url.partition(':')[0]}://nowhere", link.project)
+    scheme = url.partition(":")[0]
+    assert link("/about", scheme=scheme) == f"{scheme}://about"
+
+    # The development client's own app is another one.
+    with pytest.raises(ConfigError, match="has no effect in the development client"):
+        check_url(url, link.project, development_client=True)
+
+
+@pytest.mark.parametrize(
+    "scheme", ["vendor+other", "other+my-notes", "vendor+", "my-notes", "no_app"]
+)
+def test_the_scheme_of_another_apps_development_build_is_refused(
+    scheme: str, tmp_path: Path
+) -> None:
+    project = _links(tmp_path, {"slug": "my-notes", "scheme": "one"}).project
+    with pytest.raises(ConfigError, match=r"is not declared|must begin with"):
+        check_url(f"{scheme}://about", project)
 
 
 RIGHT: Final = """\

@@ -50,7 +50,7 @@ def test_a_url_opens_the_screens_of_the_reference_case(row: Any) -> None:
         params = {**match.params} if match else {}
         assert {"chain": chain, "params": params} == wanted, url
         assert not match or match.page == "/" + "/".join(wanted["chain"])
-    for one in row["output"]["server"]:
+    for one in row["output"].get("server", ()):
         match = routes.match_on_server(one["url"])
         kind = one["kind"] and one["kind"].replace("notFound", "not_found")
         found = match and (match.kind, match.page, match.file, dict(match.raw_params))
@@ -163,6 +163,40 @@ def test_a_web_url_names_a_host_before_the_path() -> None:
     assert client.route == "/notes"
     with pytest.raises(ConfigError, match="is not a valid URL"):
         routes.match("//[x/notes")
+
+
+@pytest.mark.parametrize(
+    ("url", "opened", "params"),
+    [
+        # A link to a development build opens what it carries, a page or the address of the bundler.
+        ("myapp://acme-development-client", "/", {}),
+        ("acme+app://acme-development-client/?url=http://127.0.0.1:8081", "/", {}),
+        ("myapp://acme-development-client/?url=other://notes/7?q=1&q=2", "/notes/[id]", {"id": "7", "q": "1"}),
+        ("myapp://acme-development-client/?url=notes%2F7&url=notes/8", "/notes/[id]", {"id": "7"}),
+        ("/acme-development-client/?url=notes/7", None, {}),
+        ("myapp://vendor-development-client/?url=notes/7", None, {}),  # of another vendor
+        # No URL has such a scheme: the rest is read as it is.
+        ("my_app://notes/7?q=%252B#f", "/notes/[id]", {"id": "7", "q": "%2B", "#": "f"}),
+        ("my_app:///notes/7", "/notes/[id]", {"id": "7"}),
+        ("my_app://", "/", {}),
+        ("/notes/7?next=https://example.com/x", "/notes/[id]", {"id": "7", "next": "https://example.com/x"}),
+        # A path that begins with a scheme is read as a URL.
+        ("/a:b", None, {}),
+        ("https://example.com/a:b", None, {}),
+        ("/a:notes/7", "/notes/[id]", {"id": "7"}),
+        ("myapp://a:/b", None, {}),
+        ("/notes/a:b", "/notes/[id]", {"id": "a:b"}),
+        ("myapp://notes/a:b", "/notes/[id]", {"id": "a:b"}),
+    ],
+)  # fmt: skip
+def test_a_phone_reads_links_that_begin_otherwise(
+    url: str, opened: str | None, params: dict[str, Any]
+) -> None:
+    files = ("index.tsx", "notes/[id].tsx", "a:b.tsx")
+    match = Routes.of_files(files, vendor="acme").match(url)
+
+    assert (match.route if match else None) == opened
+    assert (match.params if match else {}) == params
 
 
 def test_special_files_cannot_be_linked_to_and_match_after_pages() -> None:

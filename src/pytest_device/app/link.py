@@ -1,11 +1,13 @@
 """Deep links that open a route of the app on a device."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from pytest_device.app.document import text_at
 from pytest_device.app.project import Project, load_project
 from pytest_device.app.routes.match import split
 from pytest_device.app.routes.names import NATIVE_INTENT
@@ -17,6 +19,8 @@ from pytest_device.spec import VENDOR
 
 FOREIGN = frozenset(("http", "https", "tel", "mailto", "sms"))
 """Schemes handled by the system or other apps."""
+_OTHER_SCHEME: Final = re.compile(r"([^:/?#]+)://")
+_NOT_IN_SCHEMES: Final = re.compile(r"[^a-z0-9+.-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +67,18 @@ class Links:
         return f"{self._scheme(scheme, platform or self.platform)}://{path}"
 
     def _scheme(self, scheme: str | None, platform: str | None) -> str:
-        """Return a declared scheme, by default the first one. Raises ConfigError."""
+        """Return a scheme that opens the app, by default the first declared one. Raises ConfigError."""
+        if scheme is not None:
+            check_scheme(scheme, self.project, platform)
+            return scheme
+
         declared = self.project.schemes(platform)
         if not declared:
             raise ConfigError(
                 f"{self.project.root} declares no scheme: set scheme in the app config and build again"
             )
-        if scheme is None:
-            return declared[0]
 
-        check_scheme(scheme, declared)
-
-        return scheme
+        return declared[0]
 
     def _of_development_client(self, path: str, scheme: str | None) -> str:
         client_scheme = self.project.vendor.client_scheme
@@ -89,17 +93,41 @@ def _project(root: Path, vendor: VendorProfile) -> Project:
     return load_project(root, vendor=vendor)
 
 
-def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
-    """Raise ConfigError unless the project declares the scheme."""
+def check_scheme(scheme: str, project: Project, platform: str | None) -> None:
+    """Raise ConfigError unless a build of the project registers the scheme."""
+    declared = project.schemes(platform)
+    if scheme in declared or _is_of_development_build(scheme, project):
+        return
+
     if not is_valid_scheme(scheme):
         raise ConfigError(
             f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -"
         )
-    if scheme not in declared:
-        raise ConfigError(
-            f"scheme {scheme!r} is not declared by the project (it has {', '.join(declared) or 'none'}): "
-            "add it to scheme in the app config and build again"
-        )
+
+    raise ConfigError(
+        f"scheme {scheme!r} is not declared by the project (it has {', '.join(declared) or 'none'}): "
+        "add it to scheme in the app config and build again"
+    )
+
+
+def _scheme_of(url: str) -> str:
+    """Return the lowercase scheme of a URL, also one that no URL has, such as ``my_app``; or an empty string."""
+    scheme = split(url).scheme
+    if not scheme and (match := _OTHER_SCHEME.match(url)):
+        scheme = match[1]
+
+    return scheme.lower()
+
+
+def _is_of_development_build(scheme: str, project: Project) -> bool:
+    """Return whether a development build of the project registers a scheme: a prefix, ``+`` and the slug."""
+    prefix, plus, name = scheme.partition("+")
+    slug = text_at(project.config, "slug") or ""
+    vendor = project.vendor
+    if not plus or prefix not in (vendor.word, vendor.client_scheme):
+        return False
+
+    return name == _NOT_IN_SCHEMES.sub("", slug.lower())
 
 
 def check_url(
@@ -110,7 +138,7 @@ def check_url(
     development_client: bool = False,
 ) -> None:
     """Raise ConfigError if the app can't open the URL, or it is none; only custom schemes are checked."""
-    scheme = split(url).scheme.lower()
+    scheme = _scheme_of(url)
     if not scheme or scheme in FOREIGN:
         return
 
@@ -127,7 +155,7 @@ def check_url(
         if scheme == (project.identifier(name) or "").lower():
             return
 
-    check_scheme(scheme, project.schemes(platform))
+    check_scheme(scheme, project, platform)
 
 
 def unmatched(url: str, project: Project) -> str | None:
@@ -136,12 +164,12 @@ def unmatched(url: str, project: Project) -> str | None:
     None also if this can't be told: for web addresses and the development client's own address, without a routes
     directory, and if the app rewrites links.
     """
-    scheme = split(url).scheme.lower()
+    scheme = _scheme_of(url)
     if not scheme or scheme in FOREIGN:
         return None
-    is_client_address = scheme not in project.schemes() and "/--/" not in url
+    is_of_app = scheme in project.schemes() or _is_of_development_build(scheme, project)
     directory = project.app_directory
-    if is_client_address or directory is None:
+    if directory is None or not (is_of_app or "/--/" in url):
         return None
     if any(directory.glob(f"{NATIVE_INTENT}.*")):
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, cmp_to_key
 from typing import Final, NamedTuple, TypeAlias, cast
-from urllib.parse import SplitResult, parse_qsl, quote, unquote
+from urllib.parse import SplitResult, parse_qs, parse_qsl, quote, unquote, urlunsplit
 
 from pytest_device.app.routes.match import (
     Kind,
@@ -22,7 +22,8 @@ from pytest_device.app.routes.names import (
     parameter,
 )
 
-_WEB: Final = ("", "http", "https")
+_OTHER_SCHEME: Final = re.compile(r"^[^:]+://")
+"""A scheme that no URL has, such as ``my_app``: the router drops it, and reads the rest as it is."""
 _IN_PATH: Final = "!$%&'()*+,-./:;=@[\\]^_|~"
 """What a URL's path holds without percent-encoding."""
 _IN_FRAGMENT: Final = f"{_IN_PATH}?#{{}}"
@@ -42,14 +43,17 @@ class PhoneMatcher:
     Once the app runs, the router also prefers the group that is open, which no URL tells.
     """
 
-    def __init__(self, routes: Sequence[Route], navigators: Sequence[Route]) -> None:
+    def __init__(
+        self, routes: Sequence[Route], navigators: Sequence[Route], vendor: str
+    ) -> None:
+        self._client_host = f"{vendor}-development-client"
         self._screens = sorted(
             _screens(routes, navigators), key=cmp_to_key(_Screen.compared)
         )
 
     def match(self, url: str) -> Match | None:
         """Return the screen that a URL opens, or None if no screen matches. Raises ConfigError if it is no URL."""
-        address = _in_app(checked_split(url))
+        address = _in_app(_unwrapped(url, self._client_host))
         segments = tuple(segment for segment in _resolved(address.path) if segment)
         opened = self._first(segments) if segments else self._at_root()
         if opened is None:
@@ -281,20 +285,40 @@ def _screen(
     return _Screen(route, (*above, name), has_children, is_first)
 
 
-def _in_app(url: SplitResult) -> SplitResult:
-    """Return a URL as the path and query that the router gets: a custom scheme's host is part of the path."""
-    if url.scheme in _WEB:
+def _unwrapped(url: str, client_host: str) -> str:
+    """Return the URL that a link to a development build carries: such a build opens it, and its router too."""
+    address = checked_split(url)
+    if not address.scheme or address.netloc != client_host:
         return url
 
+    return parse_qs(address.query).get("url", [""])[0]
+
+
+def _in_app(url: str) -> SplitResult:
+    """Return a URL as the path and query that the router gets: a custom scheme's host is part of the path."""
+    address = checked_split(url)
+    if address.scheme in ("http", "https"):
+        path = urlunsplit(address._replace(scheme="", netloc=""))
+    elif address.scheme:
+        path = _of_custom_scheme(address)
+    elif address.netloc:
+        return address
+    else:
+        path = url if url.startswith("/") else _OTHER_SCHEME.sub("", url)
+
+    # The router reads the rest as a URL once more: "a:b" has a scheme then.
+    return checked_split(path.removeprefix("/"))
+
+
+def _of_custom_scheme(url: SplitResult) -> str:
     host = url.netloc.rpartition("@")[2]
     path = without_address(f"{host}{url.path}")
 
     # The router decodes the query of such a link once more and drops its fragment.
     pairs = parse_qsl(url.query, keep_blank_values=True)
-    decoded = "&".join(f"{name}={_decoded(value)}" for name, value in pairs)
-    query, _, fragment = decoded.partition("#")
+    query = "&".join(f"{name}={_decoded(value)}" for name, value in pairs)
 
-    return SplitResult("", "", path, query, fragment)
+    return f"{path}?{query}"
 
 
 def _resolved(path: str) -> list[str]:

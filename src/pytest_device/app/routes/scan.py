@@ -148,7 +148,7 @@ class Routes:
 
     @cached_property
     def _on_phone(self) -> PhoneMatcher:
-        return PhoneMatcher(self.all, self.navigators)
+        return PhoneMatcher(self.all, self.navigators, self.vendor)
 
     @cached_property
     def _on_server(self) -> Matcher:
