@@ -82,7 +82,7 @@ CREATED: Final = {one.id: one.created_at for one in (*UPDATES.values(), *(build.
                   if one and one.created_at}  # fmt: skip
 
 CONFIGS: Final[dict[str, dict[str, Any]]] = {
-    "on load, waits": {"fallbackToCacheTimeout": 5000, "maxUpdatesToKeep": 1},
+    "on load, waits": {"fallbackToCacheTimeout": 5000, "maxUpdatesToKeep": 3},
     "on load": {},
     "never": {"checkAutomatically": "NEVER"},
     "without the embedded one": {

@@ -112,12 +112,9 @@ class Key:
         if self.form and isinstance(value, str) and not self.form.fits(value):
             return f"must be {self.form.rule}"
 
-        if self.low is not None:
-            number = cast("float", value)
-            if self.high is None and not number >= self.low:
-                return f"must be at least {self.low:g}"
-            if self.high is not None and not self.low <= number <= self.high:
-                return f"must be {self.low:g} to {self.high:g}"
+        if self.low is not None and self.high is not None:
+            if not self.low <= cast("float", value) <= self.high:
+                return f"must be {self.low} to {self.high}"
 
         return None
 
@@ -208,7 +205,8 @@ class Updates(Section):
     enable_bsdiff_patch_support: bool | None = True
     """None is unknown: the references of SDK 55 and 56 don't show the default."""
     exclude_from_backup: Annotated[bool, Key(first=58)] = False
-    max_updates_to_keep: Annotated[int, Key(low=1, first=58)] = 2
+    max_updates_to_keep: Annotated[int, Key(low=2, high=2**31 - 1, first=58)] = 2
+    """Kept are at least the running update and the one before, to which a failed launch falls back."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
