@@ -1,13 +1,20 @@
 """Projects: the merged configuration, and what belongs to it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_device import ConfigError
-from pytest_device.app import VendorProfile, check, load_project
+from pytest_device.app import (
+    VendorProfile,
+    check,
+    load_project,
+    resolve_runtime_version,
+)
+from pytest_device.app.link import check_url
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
 
@@ -43,6 +50,33 @@ def test_a_static_configuration_matches_the_reference_case(
     assert project.static_path == tmp_path / row["output"]["staticConfigPath"]
     assert project.dynamic_path is None
     assert len(project.warnings) == row.get("warnings", 0)
+
+
+@pytest.mark.parametrize("row", rows("native_values"))
+def test_a_build_gets_the_values_of_the_reference_case(
+    row: Any, tmp_path: Path
+) -> None:
+    project = load_project(put(tmp_path, row["input"]["files"]))
+    policy = {"runtimeVersion": {"policy": "nativeVersion"}}
+    versions = replace(project, config={**project.config, **policy})
+
+    for platform, version, number in (
+        ("ios", "version", "buildNumber"),
+        ("android", "versionName", "versionCode"),
+    ):
+        wanted = row["output"][platform]
+        schemes = project.schemes(platform)
+        assert {*wanted["schemes"]} - {wanted.get("bundleIdentifier")} == {*schemes}
+        for scheme in wanted["schemes"]:
+            check_url(f"{scheme}://", project, platform=platform)
+
+        native = resolve_runtime_version(versions, platform, workflow="managed")
+        assert native == f"{wanted[version]}({wanted[number]})"
+
+    assert project.identifier("ios") == row["output"]["ios"]["bundleIdentifier"]
+    assert project.identifier("android") == row["output"]["android"]["package"]
+    families = [1, 2] if project.app_config().ios.supports_tablet else [1]
+    assert families == row["output"]["ios"]["deviceFamilies"]
 
 
 def test_a_platform_overrides_values_and_merges_schemes(tmp_path: Path) -> None:

@@ -31,8 +31,13 @@ ENVIRONMENTS: Final[Mapping[str, Any]] = {"storeClient": "store_client"}
         if case["name"] not in DEVIATIONS
     ],
 )
-def test_a_reference_case_has_the_same_outcome(case: dict[str, Any]) -> None:
+def test_a_reference_case_has_the_same_outcome(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     perform = OPERATIONS[case["op"]]
+    now_ms = case["input"].get("now_ms")
+    if now_ms is not None:
+        monkeypatch.setattr("time.time", lambda: now_ms / 1000)
     if "output" in case:
         assert perform(case["input"]) == without_now(case["output"])
         return
@@ -145,6 +150,73 @@ def exchange_of(
     return facts
 
 
+def from_query_params(given: dict[str, Any]) -> dict[str, Any]:
+    token = auth.TokenResponse.from_query_params(given["params"])
+    return tokens_of(token, given)
+
+
+def tokens_of(token: auth.TokenResponse, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the tokens with the case's time, which is that of the clock."""
+    found = in_documents_names(token)
+    found.pop("rawResponse")
+    return {**found, "issuedAt": given["now_seconds"]}
+
+
+def fetched(
+    reply: Mapping[str, Any], call: Callable[[httpx.Client], Any]
+) -> tuple[list[dict[str, Any]], Any]:
+    """Return the requests that a call sends, and its result."""
+    sent: list[httpx.Request] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(reply.get("status", 200), json=reply["body"])
+
+    with httpx.Client(transport=httpx.MockTransport(respond)) as client:
+        result = call(client)
+    requests = [
+        {
+            "url": str(request.url),
+            "method": request.method,
+            "headers": {
+                name: request.headers[name]
+                for name in ("Content-Type", "Accept")
+                if name in request.headers
+            },
+            "body": request.content.decode() or None,
+        }
+        for request in sent
+    ]
+    return requests, result
+
+
+def token_refresh(given: dict[str, Any]) -> dict[str, Any]:
+    token = read(auth.TokenResponse, given["token"])
+    discovery = {"tokenEndpoint": "https://idp.example/token"}
+    requests, new = fetched(
+        given["response"],
+        lambda client: token.refresh(given["config"], discovery, client=client),
+    )
+    return {"request": requests[0], "n": len(requests), "result": tokens_of(new, given)}
+
+
+def fetch_discovery(given: dict[str, Any]) -> dict[str, Any]:
+    requests, document = fetched(
+        given["response"],
+        lambda client: auth.fetch_discovery(given["issuer"], client=client),
+    )
+    return {
+        "request": requests[0],
+        "n": len(requests),
+        "result": in_documents_names(document),
+    }
+
+
+def resolve_discovery(given: dict[str, Any]) -> dict[str, Any]:
+    found = in_documents_names(auth.resolve_discovery(given["discovery"]))
+    return {name: value for name, value in found.items() if value}
+
+
 def user_info(given: dict[str, Any]) -> dict[str, Any]:
     return auth.fetch_user_info(given["config"], given["discovery"])
 
@@ -219,6 +291,11 @@ OPERATIONS: Final[Mapping[str, Callable[[dict[str, Any]], Any]]] = {
     ),
     "derive_challenge": lambda given: auth.derive_challenge(given["code_verifier"]),
     "userinfo_perform": user_info,
+    "from_query_params": from_query_params,
+    "token_refresh": token_refresh,
+    "fetch_discovery": fetch_discovery,
+    "resolve_discovery": resolve_discovery,
+    "current_time": lambda _given: auth.get_current_time_in_seconds(),
     "prompt": prompt,
     "make_redirect_uri": make_redirect_uri,
 }
