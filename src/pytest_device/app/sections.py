@@ -1,9 +1,10 @@
 """Typed sections of the app config, and the rules for their keys; the table of keys is derived from both."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_device.app.document import Json
 
@@ -67,8 +68,8 @@ class Key:
     values: tuple[str, ...] = ()
     default: Json = None
     form: Form | None = None
-    low: float | None = None
-    high: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
     first: int = OLDEST_SDK
     removed: int | None = None
     older: bool = False
@@ -112,9 +113,8 @@ class Key:
         if self.form and isinstance(value, str) and not self.form.fits(value):
             return f"must be {self.form.rule}"
 
-        if self.low is not None and self.high is not None:
-            if not self.low <= cast("float", value) <= self.high:
-                return f"must be {self.low} to {self.high}"
+        if isinstance(value, int | float) and not self.low <= value <= self.high:
+            return f"must be {self.low} to {self.high}"
 
         return None
 
