@@ -40,6 +40,10 @@ def _package(**section: Any) -> dict[str, Any]:
     }
 
 
+UPDATING: Final = _package(dependencies={"vendor-updates": "1"})
+ROUTED: Final = _package(dependencies={"vendor-router": "1"})
+
+
 def _notifying(**options: Any) -> dict[str, Any]:
     return {"plugins": ["another", ["vendor-notifications", options]]}
 
@@ -77,27 +81,27 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
         ({"userInterfaceStyle": "dark"}, _package(dependencies={"vendor-system-ui": "1"})),
     ),
     "runtime-version": (({"runtimeVersion": "-1"}, {}), ({"runtimeVersion": {"policy": "appVersion"}}, {})),
-    "updates-required": (({"updates": {"enabled": True}}, {}), (GOOD_UPDATES, {})),
+    "updates-required": (({"updates": {"enabled": True}}, UPDATING), (GOOD_UPDATES, UPDATING)),
     "updates-embedded": (
-        ({**GOOD_UPDATES, "updates": {"url": "https://u", "useEmbeddedUpdate": False}}, {}),
+        ({**GOOD_UPDATES, "updates": {"url": "https://u", "useEmbeddedUpdate": False}}, UPDATING),
         (
             {**GOOD_UPDATES, "updates": {"url": "u", "useEmbeddedUpdate": False, "fallbackToCacheTimeout": 9}},
-            {},
+            UPDATING,
         ),
     ),
     "updates-not-for-production": (
-        ({**GOOD_UPDATES, "updates": {"url": "https://u", "useNativeDebug": True}}, {}),
-        (GOOD_UPDATES, {}),
+        ({**GOOD_UPDATES, "updates": {"url": "https://u", "useNativeDebug": True}}, UPDATING),
+        (GOOD_UPDATES, UPDATING),
     ),
     "updates-asset-pattern": (
-        ({"updates": {"url": "https://u", "assetPatternsToBeBundled": ["assets/*", "/etc/*", ""]}}, {}),
-        ({"updates": {"url": "https://u", "assetPatternsToBeBundled": ["a*/**/*.png"]}}, {"assets/x/logo.png": ""}),
+        ({"updates": {"url": "https://u", "assetPatternsToBeBundled": ["assets/*", "/etc/*", ""]}}, UPDATING),
+        ({"updates": {"url": "https://u", "assetPatternsToBeBundled": ["a*/**/*.png"]}}, {"assets/x/logo.png": "", **UPDATING}),
     ),
     "updates-code-signing": (
-        ({**GOOD_UPDATES, "updates": {"url": "https://u", "codeSigningCertificate": "./c.pem"}}, {}),
+        ({**GOOD_UPDATES, "updates": {"url": "https://u", "codeSigningCertificate": "./c.pem"}}, UPDATING),
         (
             {**GOOD_UPDATES, "updates": {"codeSigningCertificate": "./c.pem", "codeSigningMetadata": SIGNED}},
-            {"c.pem": ""},
+            {"c.pem": "", **UPDATING},
         ),
     ),
     "env-not-inlined": (
@@ -122,15 +126,15 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
     "bundler-sass-missing": (({}, {"a.scss": ""}), ({}, {"a.scss": "", **_package(devDependencies={"sass": "1"})})),
     "bundler-sass-import": (({}, {"a.scss": "@use 'b';"}), ({}, {"a.scss": "a { color: red }"})),
     "bundler-postcss-config": (({}, {"postcss.config.js": ""}), ({}, {"postcss.config.json": ""})),
-    "routes-file": (({}, {"app/(group).tsx": ""}), ({}, {"app/(group)/index.tsx": ""})),
-    "routes-parameter": (({}, {"app/[id]/[id].tsx": ""}), ({}, {"app/[id]/[other].tsx": ""})),
+    "routes-file": (({}, {"app/(group).tsx": "", **ROUTED}), ({}, {"app/(group)/index.tsx": "", **ROUTED})),
+    "routes-parameter": (({}, {"app/[id]/[id].tsx": "", **ROUTED}), ({}, {"app/[id]/[other].tsx": "", **ROUTED})),
     "typed-routes-ignored": (
-        (TYPED, {"app/index.tsx": ""}),
-        (TYPED, {"app/index.tsx": "", ".gitignore": "vendor-env.d.ts\n"}),
+        (TYPED, {"app/index.tsx": "", "tsconfig.json": {}, **ROUTED}),
+        (TYPED, {"app/index.tsx": "", "tsconfig.json": {}, ".gitignore": "vendor-env.d.ts\n", **ROUTED}),
     ),
     "typed-routes-included": (
-        (TYPED, {"app/index.tsx": "", "tsconfig.json": {"include": ["vendor-env.d.ts"]}}),
-        (TYPED, {"app/index.tsx": "", "tsconfig.json": INCLUDED}),
+        (TYPED, {"app/index.tsx": "", "tsconfig.json": {"include": ["vendor-env.d.ts"]}, **ROUTED}),
+        (TYPED, {"app/index.tsx": "", "tsconfig.json": INCLUDED, **ROUTED}),
     ),
     "notifications-value": ((_notifying(color="red"), {}), (_notifying(color="#ffffff", sounds=[]), {})),
     "notifications-icon": ((_notifying(icon="./i.png"), {"i.png": "no image"}), (_notifying(), {})),
@@ -171,17 +175,22 @@ def test_each_rule_has_a_wrong_and_a_right_project() -> None:
         set(RULES) - set(WRONG_AND_RIGHT)
         == {
             "config-unused-static",  # it needs Node.js: test_dynamic
+            "notifications-icon-size",  # it needs an image: test_notification_assets
             "notifications-channel",  # it is known while the app runs: test_notification_assets
         }
     )
 
 
-def test_each_rule_is_documented_with_its_severity() -> None:
-    page = (Path(__file__).parents[2] / "docs/app-checks.md").read_text()
-    listed = re.findall(
-        r"^\| `([\w-]+)` \| (\w+) \| (.+) \|$", page, flags=re.MULTILINE
+def test_each_rule_is_documented_with_its_severity_and_its_reason() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    row = r"^\| `([\w-]+)` \| (.+) \| (.+) \|$"
+    listed, argued = (
+        re.findall(row, (docs / page).read_text(), flags=re.MULTILINE)
+        for page in ("app-checks.md", "app-findings.md")
     )
-    assert listed == [(name, *rule) for name, rule in (RULES | BUNDLE_RULES).items()]
+    rules = RULES | BUNDLE_RULES
+    assert listed == [(name, *rule) for name, rule in rules.items()]
+    assert [name for name, _, _ in argued] == [*rules]
 
 
 STATIC: Final = [
@@ -275,7 +284,12 @@ def test_a_pattern_of_assets_may_have_alternatives_and_end_in_stars(
         "updates": {"url": "https://u", "assetPatternsToBeBundled": [pattern]},
     }
     found = check(
-        load_project(put(tmp_path, project_files(config, **{"assets/x/logo.png": ""})))
+        load_project(
+            put(
+                tmp_path,
+                project_files(config, **{"assets/x/logo.png": ""}, **UPDATING),
+            )
+        )
     )
     assert [one.status for one in found if one.id == "updates-asset-pattern"] == [
         status
@@ -389,6 +403,25 @@ def test_versions_are_compared_as_in_the_reference_case(
         "vendor": "~57.0.0",
     }
     assert [one.status for one in install_check(project, versions)] == ["passed"]
+
+
+def test_the_installed_sdk_has_the_expected_versions(tmp_path: Path) -> None:
+    table = {"lib": "~1.2.0", "other": "2.0.0", "absent": "3.0.0", "odd": 1}
+    package = _package(dependencies={"lib": "^1.0.0", "other": "^1.0.0"})
+    files = {
+        "node_modules/vendor/bundledNativeModules.json": table,
+        "node_modules/lib/package.json": {"name": "lib", "version": "1.4.0"},
+        "node_modules/other/package.json": {"name": "other", "version": "2.0.0"},
+    }
+    project = load_project(put(tmp_path, project_files({}, **package, **files)))
+
+    [found] = install_check(project, None)
+    assert (found.status, found.rule.partition(":")[0]) == (
+        "failed",
+        "lib is 1.4.0, expected ~1.2.0",
+    )
+    # A table that is passed counts alone.
+    assert [one.status for one in install_check(project, {"lib": "^1.4"})] == ["passed"]
 
 
 def test_checks_without_data_are_skipped_not_passed(tmp_path: Path) -> None:
@@ -529,7 +562,7 @@ def test_the_declaration_and_its_entries_can_have_other_names(tmp_path: Path) ->
         ".gitignore": "/routes.d.ts\n",
         "tsconfig.json": {"include": ["types/*.ts"]},
     }
-    project = load_project(put(tmp_path, project_files(TYPED, **files)))
+    project = load_project(put(tmp_path, project_files(TYPED, **files, **ROUTED)))
     typed = {"typed-routes-ignored", "typed-routes-included"}
     assert typed <= {one.id for one in check(project) if one.status == "failed"}
     findings = check(project, declaration="routes.d.ts", include=["types/*.ts"])

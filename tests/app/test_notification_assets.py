@@ -87,8 +87,6 @@ def test_a_white_icon_with_transparency_is_valid(tmp_path: Path, icon: bytes) ->
             png(pixels(b"\xff\x00\x00" * 96), color=2),
             ["is not all white", "has no transparency"],
         ),
-        (png(pixels(WHITE * 48, lines=48), size=(48, 48)), ["has 48x48 pixels"]),
-        (png(pixels(b""), size=(100_000, 100_000)), ["has 100000x100000 pixels"]),
         (png(pixels(WHITE * 96, lines=95)), ["is a broken PNG image"]),
         (png(pixels(WHITE * 96, filter_kind=9)), ["is a broken PNG image"]),
         (png((b"IDAT", b"no zlib")), ["is a broken PNG image"]),
@@ -105,6 +103,19 @@ def test_an_invalid_icon_is_reported_with_the_reason(
     tmp_path: Path, icon: bytes, expected: list[str]
 ) -> None:
     assert problems(tmp_path, icon) == expected
+
+
+@pytest.mark.parametrize("size", [(48, 48), (96, 97), (100_000, 100_000)])
+def test_an_icon_of_another_size_is_only_a_warning(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    [found] = [
+        one
+        for one in findings(tmp_path, png(pixels(b""), size=size))
+        if one.status == "failed"
+    ]
+    assert (found.id, found.severity) == ("notifications-icon-size", "warning")
+    assert f"icon has {size[0]}x{size[1]} pixels" in found.rule
 
 
 def test_each_filter_and_interlacing_is_undone(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def test_a_build_gets_the_values_of_the_reference_case(
     row: Any, tmp_path: Path
 ) -> None:
     project = load_project(put(tmp_path, row["input"]["files"]))
-    policy = {"runtimeVersion": {"policy": "nativeVersion"}}
-    versions = replace(project, config={**project.config, **policy})
+    config: Any = {"runtimeVersion": {"policy": "nativeVersion"}}
+    versions = replace(project, config={**project.config, **config})
 
     for platform, version, number in (
         ("ios", "version", "buildNumber"),

@@ -11,6 +11,8 @@ from pytest_device.app.vendor import VendorProfile
 from pytest_device.errors import ProjectError
 
 FILE: Final = "package.json"
+EXPECTED_VERSIONS: Final = "bundledNativeModules.json"
+"""A file of the SDK's package."""
 _DEPENDENCIES: Final = (
     "dependencies",
     "devDependencies",
@@ -119,6 +121,23 @@ class PackageConfig:
                 return path
 
         return None
+
+    def expected_versions(self) -> dict[str, str] | None:
+        """Return the versions that the installed SDK expects of libraries, or None if it has no table of them."""
+        sdk = self.installed(self.vendor.word)
+        path = sdk.path.with_name(EXPECTED_VERSIONS) if sdk else None
+        if path is None or not path.is_file():
+            return None
+
+        return {
+            name: version
+            for name, version in Document.read(path).object.items()
+            if isinstance(version, str)
+        }
+
+    def uses(self, library: str) -> bool:
+        """Return whether the project lists one of the vendor's libraries: others that are installed aren't built in."""
+        return self.mentions(self.vendor.package(library))
 
     def installed_version(self, name: str) -> str | None:
         document = self.installed(name)

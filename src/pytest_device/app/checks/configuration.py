@@ -20,7 +20,7 @@ from pytest_device.app.document import Json, Object, at, object_at, text_at
 from pytest_device.app.keys import BACKEND, KEYS, setting
 from pytest_device.app.project import Project, is_uuid
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
-from pytest_device.app.sections import NEWEST_SDK, Key
+from pytest_device.app.sections import NEWEST_SDK, OLDEST_SDK, Key
 
 _FIX_DELETE = "delete the key"
 _FILES = (
@@ -139,7 +139,8 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
             f"was removed in SDK {key.removed}",
             _FIX_DELETE,
         )
-    elif sdk < key.first:
+    # Which keys a version before the oldest reference has is unknown.
+    elif sdk < key.first and key.first > OLDEST_SDK:
         problem = f"is new in the reference of SDK {key.first}, the project has {sdk}"
         yield in_config(
             project,
@@ -263,7 +264,9 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
 
 def _updates(project: Project, sdk: int) -> Iterator[Finding]:
     updates = object_at(project.config, "updates")
-    if not updates or setting(project.config, "updates.enabled") is False:
+    is_on = updates and setting(project.config, "updates.enabled") is not False
+    # Templates leave settings behind for a library that the project doesn't have.
+    if not is_on or not project.package.uses("updates"):
         return
 
     for trail in (("updates", "url"), ("runtimeVersion",)):
@@ -401,7 +404,8 @@ def _without_braces(pattern: str) -> Iterator[str]:
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
     for name in _FILES:
         path = text_at(project.config, *name.split("."))
-        if path and "://" not in path:
+        is_used = not name.startswith("updates.") or project.package.uses("updates")
+        if path and "://" not in path and is_used:
             yield from missing_file(project, tuple(name.split(".")), path)
 
     yield from _libraries(project)
@@ -420,7 +424,9 @@ def _libraries(project: Project) -> Iterator[Finding]:
         (("ios", "backgroundColor"), "ios", system_ui),
         (("platforms",), "web", "react-dom"),
     ):
-        if platform not in platforms or at(project.config, *trail) is None:
+        # The default needs no library, nor does a key that is absent.
+        default = setting({}, trail[-1]) if trail != ("platforms",) else None
+        if platform not in platforms or at(project.config, *trail) in (None, default):
             continue
         if project.package.mentions(library) or project.package.installed(library):
             continue

@@ -65,10 +65,8 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
         "error",
         "a notifications option must have the correct type and format",
     ),
-    "notifications-icon": (
-        "error",
-        "the icon must be a PNG of 96x96, white on transparent",
-    ),
+    "notifications-icon": ("error", "the icon must be a PNG, white on transparent"),
+    "notifications-icon-size": ("warning", "the icon should have 96x96 pixels"),
     "notifications-sound": ("warning", "a sound should be a .wav file"),
     "notifications-channel": ("error", "the default channel must exist"),
     "notifications-background": (

@@ -96,7 +96,7 @@ def _icon(
     if colors is None:
         yield in_config(
             project,
-            "notifications-icon",
+            "notifications-icon-size",
             trail,
             f"has {header.width}x{header.height} pixels",
             fix,

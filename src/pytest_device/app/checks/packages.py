@@ -90,15 +90,16 @@ def app_config_fields_not_synced(project: Project) -> list[Finding]:
 def install_check(
     project: Project, versions: Mapping[str, str] | None
 ) -> list[Finding]:
-    """Compare the libraries with a table of the versions that the SDK expects; skipped without a table."""
+    """Compare the libraries with a table of expected versions, by default the installed SDK's; skipped without one."""
     package = project.package
+    versions = package.expected_versions() if versions is None else versions
     if versions is None:
         return [
             project_finding(
                 "install-version",
                 project,
                 "skipped",
-                "pass a table of the expected versions",
+                "install the project's libraries, or pass a table of the expected versions",
             )
         ]
 

@@ -183,7 +183,7 @@ def check_routes(
     ``declaration`` is the name of the generated declaration, ``include`` the entries required in ``tsconfig.json``.
     """
     directory = project.app_directory
-    if directory is None:
+    if directory is None or not project.package.uses("router"):
         return
 
     for problem in project.routes.problems:
@@ -214,12 +214,16 @@ def check_routes(
 def _typed_routes(
     project: Project, name: str, include: Sequence[str]
 ) -> Iterator[Finding]:
+    document = tsconfig(project.root)
+    # Only a project in TypeScript gets a declaration.
+    if document is None:
+        return
+
     fix = f"run pytest-device app routes --typescript {name}"
     if not is_ignored(project.root, name):
         yield failed("typed-routes-ignored", project.root / IGNORE, name, fix)
 
-    document = tsconfig(project.root)
-    position = document.position("include") if document else None
+    position = document.position("include")
     for entry in lacking(document, include):
         yield failed(
             "typed-routes-included", project.root / TSCONFIG, entry, fix, position

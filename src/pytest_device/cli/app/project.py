@@ -25,7 +25,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "--versions",
         type=Path,
         metavar="FILE",
-        help="JSON: expected versions of libraries, by name",
+        help="JSON: expected versions of libraries, by name (default: the installed SDK's)",
     )
     parser.add_argument(
         "--directory",
