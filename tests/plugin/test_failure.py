@@ -29,7 +29,7 @@ LITERAL = "staple-of-batteries"
 """What a test of the suite types, and has in its source."""
 CORE = "planted-core-of-a-secret"
 SUITE = f"""
-import os, pytest
+import os, pytest, time
 from selenium.common.exceptions import NoSuchElementException, TimeoutException
 from selenium.webdriver.support import expected_conditions as EC
 from selenium.webdriver.support.wait import WebDriverWait
@@ -54,6 +54,14 @@ def tried(device_driver):
     with pytest.raises(NoSuchElementException):
         device_driver.find_element(ID, "sign-out")
 
+def poll(driver, timeout):
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if driver.find_element(ID, "sign-in").text == "Sign out":
+            return
+        time.sleep(0.05)
+    raise TimeoutError("still signed in")
+
 @pytest.mark.device(**android)
 class TestAndroid:
     def test_shows_a_password(self, device_driver):
@@ -76,6 +84,21 @@ class TestAndroid:
 
     def test_waits_with_a_function(self, device_driver):
         WebDriverWait(device_driver, 0.6).until(lambda driver: driver.find_element("id", "halp"))
+
+    def test_polls_in_a_helper(self, device_driver):
+        device_driver.find_element(ID, "username").click()
+        poll(device_driver, timeout=0.6)
+
+    def test_polls_in_a_loop(self, device_driver):
+        for _ in range(12):
+            if device_driver.find_elements(ID, "sign-out"):
+                break
+            time.sleep(0.1)
+        assert device_driver.find_elements(ID, "sign-out")
+
+    def test_reads_all_elements(self, device_driver):
+        buttons = device_driver.find_elements("class name", "android.widget.Button")
+        assert [button.text for button in buttons * 3] == []
 
     def test_compares(self, device_driver):
         assert device_driver.find_element(ID, "sign-in").text == "Sign out"
@@ -271,6 +294,36 @@ def test_a_wait_that_ended_in_vain_says_for_what_and_how_long(
     assert waited["seconds"] >= 0.6
     line = f"waited {waited['seconds']:.1f} s (timeout 0.6 s) for {condition} of "
     assert line in run.section(f"TestAndroid.test_{test}")
+
+
+@pytest.mark.parametrize(
+    ("test", "condition", "timeout", "value"),
+    [
+        ("polls_in_a_helper", "Get text of accessibility id 'sign-in'", 0.6, "sign-in"),
+        ("polls_in_a_loop", "Find all accessibility id 'sign-out'", None, "sign-out"),
+    ],
+)
+def test_a_loop_that_polled_in_vain_is_a_wait_with_its_own_timeout(
+    run: Run, test: str, condition: str, timeout: float | None, value: str
+) -> None:
+    failure = run.failure(test)
+
+    waited = failure["waited"]
+    assert (waited["condition"], waited["timeout_seconds"]) == (condition, timeout)
+    assert waited["locator"] == {"using": "accessibility id", "value": value}
+    assert waited["polls"] >= 3
+    limit = f" (timeout {timeout} s)" if timeout else ""
+    line = f"waited {waited['seconds']:.1f} s{limit}, polling: {condition} × {waited['polls']}"
+    assert line in run.section(f"TestAndroid.test_{test}")
+    titles = [action["title"].partition(" × ")[0] for action in failure["actions"]]
+    assert titles.count(condition) == 1 + (test == "polls_in_a_loop")
+
+
+def test_a_loop_over_elements_is_no_wait(run: Run) -> None:
+    failure = run.failure("reads_all_elements")
+
+    assert failure["waited"] is None
+    assert " × " in failure["actions"][-1]["title"]
 
 
 def test_a_wait_is_one_action_with_the_error_of_its_last_command(run: Run) -> None:

@@ -176,7 +176,10 @@ def test_the_nearest_elements_are_of_the_device_on_which_it_failed() -> None:
 
 
 def test_the_last_ten_actions_of_the_suite_are_kept() -> None:
-    actions = [action(f"call@{number}", start=number * 100.0) for number in range(20)]
+    actions = [
+        action(f"call@{number}", title=f"Find {number}", start=number * 100.0)
+        for number in range(20)
+    ]
     noise = [
         action("step@1", "hook", kind="step"),
         action("call@99", "newSession", group="configuration"),
@@ -209,6 +212,83 @@ def test_a_wait_stands_for_its_commands() -> None:
     (step,) = last_actions(made, 2000.0)
 
     assert step.error == "gone"
+
+
+LINE = (Frame("test_it.py", 3),)
+OTHER_LINE = (Frame("test_it.py", 4),)
+OTHER_PHONE = replace(PHONE, key="device-2", name="bob")
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        ([("find", LINE)] * 3, ["find × 3 in 2.5 s"]),
+        (
+            [("Tap", LINE), *[("find", LINE), ("text", LINE)] * 12],
+            ["Tap", "find × 12 in 22.5 s", "text × 12 in 22.5 s"],
+        ),
+        (
+            [*[("find", LINE)] * 2, *[("find", LINE), ("text", LINE)] * 2],
+            ["find × 4 in 4.5 s", "text × 2 in 2.5 s"],
+        ),
+        ([("find", LINE), ("find", OTHER_LINE)], ["find", "find"]),
+        (
+            [("find", LINE), ("Tap", LINE)] * 2,
+            ["find", "Tap", "find", "Tap"],
+        ),
+        ([("Tap", LINE)] * 3, ["Tap × 3 in 2.5 s"]),
+        ([("find", LINE), *[(str(n), LINE) for n in range(8)]] * 2, [str(n) for n in range(8)]),
+    ],
+    ids=[
+        "a look-up",
+        "a round of two after an action",
+        "a round that grows",
+        "from two lines",
+        "with an action in between",
+        "the same action",
+        "too many different ones",
+    ],
+)  # fmt: skip
+def test_what_a_loop_repeats_is_one_action(
+    made: list[tuple[str, tuple[Frame, ...]]], shown: list[str]
+) -> None:
+    actions = [
+        action(
+            f"call@{number}",
+            title=title,
+            start=number * 1000.0,
+            end=number * 1000.0 + 500.0,
+            stack=stack,
+            is_acting=title == "Tap",
+            device=PHONE,
+        )
+        for number, (title, stack) in enumerate(made)
+    ]
+
+    steps = last_actions(actions, 30_000.0)
+
+    assert [step.title for step in steps][-len(shown) :] == shown
+
+
+def test_a_repeated_look_up_has_the_last_error_and_is_not_ended_by_another_device() -> (
+    None
+):
+    error = Failure("no such element", "not yet")
+    made = [
+        action("call@1", device=PHONE, error=error),
+        action("call@2", "clickElement", device=OTHER_PHONE, is_acting=True),
+        action(
+            "call@3", device=PHONE, error=replace(error, message="gone"), end=2000.0
+        ),
+    ]
+
+    first, other = last_actions(made, 3000.0)
+
+    assert (first.title, first.error) == (
+        "Find accessibility id 'x' × 2 in 1.0 s",
+        "gone",
+    )
+    assert (first.seconds, other.device) == (1.0, "bob")
 
 
 @pytest.mark.parametrize(

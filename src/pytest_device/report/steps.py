@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from pytest_device.escape import escaped
 from pytest_device.report.attempts import Location, Step
-from pytest_device.trace.values import DEVICE_WAIT, Action
+from pytest_device.trace.values import DEVICE_WAIT, Action, folded
 
 MAX_STEPS: Final = 200
 """Steps of one phase of a test; the last ones are kept, which led to its end. The trace has all of them."""
@@ -34,7 +34,7 @@ def steps_of_phase(
         return []
 
     parents = {action.key: action.parent for action in actions}
-    shown = list(_shown(actions, phase, parents))
+    shown = folded(list(_shown(actions, phase, parents)))
     kept = shown[-MAX_STEPS:]
     parts = _parts(kept, phase, parents)
     start = time_of_day(phase.start)

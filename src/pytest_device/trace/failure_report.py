@@ -10,7 +10,7 @@ from pytest_device.trace.nearest import Match, nearest, sentence
 from pytest_device.trace.playwright import ARCHIVE
 from pytest_device.trace.screen import Element, Screen
 from pytest_device.trace.screen_text import screen_text
-from pytest_device.trace.values import Action, Locator
+from pytest_device.trace.values import Action, Locator, folded
 
 VERSION: Final = 1
 """Version of ``failure.json``, incremented if a field is removed or changes its meaning; readers ignore unknown fields."""
@@ -50,22 +50,31 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """A polling wait that ended without what it waited for."""
+    """A polling wait that ended without what it waited for.
+
+    ``condition`` is the name of a condition or, for a loop of the suite or of a library, the look-up that it repeated
+    ``polls`` times; what that loop waited for is unknown, and often also its timeout.
+    """
 
     condition: str
-    timeout_seconds: float
+    timeout_seconds: float | None
     seconds: float
     locator: Locator | None = None
     message: str = ""
+    polls: int = 0
 
     def __str__(self) -> str:
-        target = f" of {self.locator}" if self.locator else ""
-        limit = f"(timeout {self.timeout_seconds:g} s)"
-        message = f": {self.message}" if self.message else ""
+        limit = ""
+        if self.timeout_seconds is not None:
+            limit = f" (timeout {self.timeout_seconds:g} s)"
 
-        return (
-            f"waited {self.seconds:.1f} s {limit} for {self.condition}{target}{message}"
-        )
+        waited = f"waited {self.seconds:.1f} s{limit}"
+        if self.polls:
+            return f"{waited}, polling: {self.condition} × {self.polls}"
+
+        target = f" of {self.locator}" if self.locator else ""
+        message = f": {self.message}" if self.message else ""
+        return f"{waited} for {self.condition}{target}{message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +171,17 @@ class FailureReport:
 
 
 def last_actions(actions: Sequence[Action], now: float) -> tuple[Step, ...]:
-    """Return the last actions before the failure; ``now`` is its time on the recorder's clock.
+    """Return the last actions before the failure; ``now`` is its time on the recorder's clock."""
+    return tuple(
+        _step(action, now) for action in actions_of_suite(actions)[-MAX_ACTIONS:]
+    )
 
-    A polling wait is one action, with the error of its last command: its commands would leave no room for others.
+
+def actions_of_suite(actions: Sequence[Action]) -> list[Action]:
+    """Return the actions that the suite made.
+
+    A polling wait is one action, with the error of its last command, and what a loop repeats is one: its commands would
+    leave no room for others.
     """
     waits = {action.key: action for action in actions if action.kind == "wait"}
     for action in actions:
@@ -172,12 +189,13 @@ def last_actions(actions: Sequence[Action], now: float) -> tuple[Step, ...]:
         if action.parent in waits and action.error:
             waits[action.parent] = replace(waits[action.parent], error=action.error)
 
-    shown = [
-        waits.get(action.key, action)
-        for action in actions
-        if _is_of_the_suite(action) and action.parent not in waits
-    ]
-    return tuple(_step(action, now) for action in shown[-MAX_ACTIONS:])
+    return folded(
+        [
+            waits.get(action.key, action)
+            for action in actions
+            if _is_of_the_suite(action) and action.parent not in waits
+        ]
+    )
 
 
 def _is_of_the_suite(action: Action) -> bool:

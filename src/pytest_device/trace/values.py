@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from pytest_device.trace.screen import Screen
@@ -15,6 +15,8 @@ Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 DEVICE_WAIT: Final = "waitForDevice"
 """Method of the action in which a test waits for its devices."""
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_MAX_POLLED: Final = 8
+"""Look-ups of which one round of a wait consists at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +129,18 @@ class Action:
     result: Any = None
     error: Failure | None = None
     attachments: Sequence[Attachment] = ()
+    times: int = 1
+    """How often it was made in a row."""
 
     @property
     def full_title(self) -> str:
-        """The title with the parameters that it names."""
-        return filled_in(self.title, self.params)
+        """The title with the parameters that it names, and how often it was repeated within what time."""
+        title = filled_in(self.title, self.params)
+        if self.times == 1 or self.end is None:
+            return title
+
+        seconds = (self.end - self.start) / 1000
+        return f"{title} × {self.times} in {seconds:.1f} s"
 
 
 def filled_in(title: str, params: Mapping[str, Any]) -> str:
@@ -145,6 +154,50 @@ def filled_in(title: str, params: Mapping[str, Any]) -> str:
         return str(params.get(name[1], name[0]))
 
     return _PLACEHOLDER.sub(value_of, title)
+
+
+def folded(actions: Sequence[Action]) -> list[Action]:
+    """Return the actions, those that a polling wait repeats as one each, with the end and the error of the last time.
+
+    What is repeated has the same call stack, and nothing else is done with the device in between.
+    """
+    wholes = {action.parent for action in actions}
+    shown: list[Action] = []
+    for action in actions:
+        # The parts of a repeated whole would lose it.
+        index = None if action.key in wholes else _index_of_same(action, shown)
+        if index is None:
+            shown.append(action)
+        else:
+            first = shown[index]
+            shown[index] = replace(
+                action, key=first.key, start=first.start, times=first.times + 1
+            )
+
+    return shown
+
+
+def _index_of_same(action: Action, shown: Sequence[Action]) -> int | None:
+    """Return the index of what an action repeats, None if it is new."""
+    for index in reversed(range(max(0, len(shown) - _MAX_POLLED), len(shown))):
+        earlier = shown[index]
+        if earlier.device != action.device:
+            continue
+        if _what(earlier) == _what(action):
+            return index
+        if earlier.is_acting or action.is_acting:
+            return None
+
+    return None
+
+
+def _what(action: Action) -> tuple[object, ...]:
+    """Return what an action does, and from where; a step of the suite is never the same as another."""
+    own = action.key if action.kind == "step" else ""
+    return (
+        own, action.parent, action.method, action.title, action.params, action.locator,
+        tuple(action.stack),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from linecache import getlines
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory, gettempdir
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -45,6 +46,7 @@ from pytest_device.trace.failure_report import (
     ReportedLine,
     Source,
     Waited,
+    actions_of_suite,
     failed_locator,
     has_failed_since,
     last_actions,
@@ -56,7 +58,7 @@ from pytest_device.trace.screen import Screen
 from pytest_device.trace.screen_parsers import ScreenError, from_page_source
 from pytest_device.trace.screen_text import screen_text
 from pytest_device.trace.tree import without_typed_secrets
-from pytest_device.trace.values import Action
+from pytest_device.trace.values import Action, filled_in
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -74,6 +76,8 @@ _TEXTS: Final = frozenset({".xml", ".json", ".txt", ".html", ".log"})
 _LINES_AROUND: Final = 10
 _MAX_FILE_LENGTH: Final = 16 * 1024 * 1024
 """Characters of a text that is saved."""
+_MIN_POLLS: Final = 3
+"""How often a look-up is repeated by a wait, and hardly by anything else."""
 _WHOLE_SECOND: Final = timedelta(seconds=1)
 """Phones tell their time in whole seconds: log lines of up to a second before the last action are shown, too."""
 _HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
@@ -704,22 +708,68 @@ def _reported(name: str, session: "Session", *, has_page: bool) -> ReportedDevic
 def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
     """Return the polling wait that ended with an error or led to it, None if there was none."""
     # By name, since Selenium is loaded only by tests that use it.
-    names = [type(link).__name__ for link in chain_of(error)]
-    if "TimeoutException" not in names:
-        return None
+    names = " ".join(type(link).__name__ for link in chain_of(error))
+    may_be_polled = True
 
-    for action in reversed(evidence.actions):
-        if action.wait:
-            ended = evidence.now if action.end is None else action.end
-            locator = action.wait.locator
+    for action in reversed(actions_of_suite(evidence.actions)):
+        ended = evidence.now if action.end is None else action.end
+        seconds = round((ended - action.start) / 1000, 3)
 
+        if action.wait and "TimeoutException" in names:
             return Waited(
                 condition=action.wait.condition,
                 timeout_seconds=action.wait.timeout_seconds,
-                seconds=round((ended - action.start) / 1000, 3),
-                locator=locator or failed_locator(evidence.actions)[0],
+                seconds=seconds,
+                locator=action.wait.locator or failed_locator(evidence.actions)[0],
                 message=action.wait.message,
             )
+
+        may_be_polled &= not action.is_acting
+        is_repeated = may_be_polled and action.times >= _MIN_POLLS
+        if is_repeated and ("Timeout" in names or _has_pauses(action, evidence)):
+            return Waited(
+                condition=filled_in(action.title, action.params),
+                timeout_seconds=_timeout_of(error, seconds),
+                seconds=seconds,
+                locator=action.locator,
+                polls=action.times,
+            )
+
+    return None
+
+
+def _has_pauses(repeated: Action, evidence: Evidence) -> bool:
+    """Return whether the suite mostly paused while it repeated an action: a loop over elements does not."""
+    end = repeated.end or evidence.now
+    busy = sum(
+        action.end - action.start
+        for action in evidence.actions
+        if action.kind == "command"
+        and action.end is not None
+        and repeated.start <= action.start < end
+    )
+
+    return busy <= (end - repeated.start) / 2
+
+
+def _timeout_of(error: BaseException, seconds: float) -> float | None:
+    """Return the timeout of the function that gave up after ``seconds``, None if it has no variable of that name.
+
+    From its local variables and attributes: the libraries and loops that poll have nothing else in common. A value that
+    does not fit the time is another timeout, or in another unit.
+    """
+    for link in chain_of(error):
+        frames = [frame for frame, _line in walk_tb(link.__traceback__)]
+        for frame in reversed(frames):
+            variables = frame.f_locals
+            attributes = getattr(variables.get("self"), "__dict__", {})
+            for name, value in [*variables.items(), *attributes.items()]:
+                if (
+                    "timeout" in name.lower()
+                    and type(value) in {int, float}
+                    and value / 2 <= seconds <= value * 1.5 + 1
+                ):
+                    return float(value)
 
     return None
 
