@@ -147,6 +147,89 @@ def test_a_class_on_several_platforms_has_a_driver_on_each(
     assert service.statuses() == ["stopped", "stopped"]
 
 
+MIXED = """
+import pytest
+
+@pytest.mark.device(platform=["android", "ios"], type="appium", share="run")
+class TestOne:
+    def test_one(self, device_platform, SCOPE_device_driver): pass
+    def test_two(self, device_platform, SCOPE_device_driver): pass
+    @pytest.mark.skip
+    def test_three(self, device_platform, SCOPE_device_driver): pass
+
+@pytest.mark.device(platform="ios", type="appium", share="run")
+class TestOther:
+    def test_one(self, SCOPE_device_driver): pass
+    def test_two(self, SCOPE_device_driver): pass
+
+def test_one_in_between(): pass
+"""
+ORDERED = """
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.name.partition("[")[0])
+"""
+BY_PLATFORM = """
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: (item.nodeid.partition("[")[0].rpartition("::")[0], "ios" in item.name), reverse=True)
+"""
+ONE_AT_A_TIME = "together, or run one platform at a time with --device-platform"
+BY_CLASS = f"keep the tests of a class that run on the same platform {ONE_AT_A_TIME}"
+OF_ALL = f"keep all tests that run on the same platform {ONE_AT_A_TIME}"
+
+
+@pytest.mark.parametrize(
+    ("scope", "hook", "options", "starts", "note"),
+    [
+        ("class", ORDERED, [], 6, f"class* 6 times where 3 would do: {BY_CLASS}"),
+        (
+            "class",
+            ORDERED,
+            ["--device-platform=ios"],
+            4,
+            "class* 4 times where 2 would do: keep the tests of a class together",
+        ),
+        (
+            "class",
+            ORDERED,
+            ["-k", "Other or between", "--device-no-reorder"],
+            2,
+            "class* 2 times where 1 would do: keep the tests of a class together, *",
+        ),
+        ("session", ORDERED, [], 4, f"session* 4 times where 2 would do: {OF_ALL}"),
+        (
+            "class",
+            "",
+            ["--device-no-reorder"],
+            5,
+            f"class* 5 times where 3 would do: {BY_CLASS}, or remove --device-no-reorder",
+        ),
+        ("class", BY_PLATFORM, [], 3, ""),
+        ("class", "", [], 3, ""),
+    ],
+    ids=["platforms", "classes", "others", "session", "option", "sorted", "own order"],
+)
+def test_an_order_that_starts_a_shared_driver_needlessly_is_noted_with_the_cure(
+    pytester: pytest.Pytester,
+    controller: ScriptedServer,
+    scope: str,
+    hook: str,
+    options: list[str],
+    starts: int,
+    note: str,
+) -> None:
+    pytester.makeconftest(OPTIONS + hook)
+    pytester.makepyfile(MIXED.replace("SCOPE", scope))
+
+    result = pytester.runpytest(*options)
+
+    assert result.ret == pytest.ExitCode.OK
+    assert drivers(controller)[0] == starts
+    if note:
+        result.stdout.fnmatch_lines([f"the order of the tests starts {note}"])
+    else:
+        result.stdout.no_fnmatch_line("*would do*")
+
+
 UNITTEST = """
 import unittest
 import pytest

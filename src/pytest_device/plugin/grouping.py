@@ -1,10 +1,12 @@
 """Groups tests by the devices and shared fixtures that they need."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_device.options import Options
 from pytest_device.plugin.markers import NODES, variant_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import definitions_of, requirements_of
@@ -78,6 +80,58 @@ class Grouping:
             is_shareable=shares <= {Share.RUN},
             is_unshared=Share.TEST in shares,
         )
+
+
+def needless_starts(items: Iterable[pytest.Item]) -> Iterator[str]:
+    """Yield a line for each driver that tests share and that starts anew only because of their order, with the cure."""
+    for fixture, scope in SCOPED_DRIVERS.items():
+        starts = 0
+        current: tuple[object, object] | None = None
+        devices_of: dict[object, set[object]] = defaultdict(set)
+
+        for item in items:
+            node = _node_of(item, scope)
+            if current and current[0] is not node:
+                current = None  # its scope has ended
+            if not _starts(item, fixture):
+                continue
+
+            devices = tuple(requirements_of(item).items())
+            devices_of[node].add(devices)
+            if current != (node, devices):
+                current = (node, devices)
+                starts += 1
+
+        needed = sum(map(len, devices_of.values()))
+        if starts > needed:
+            alternates = any(len(devices) > 1 for devices in devices_of.values())
+            cure = _cure(scope, alternates=alternates)
+            yield f"the order of the tests starts {fixture} {starts} times where {needed} would do: {cure}"
+
+
+def _node_of(item: pytest.Item, scope: str) -> object:
+    """Return the node whose tests share a fixture of this scope."""
+    return (item.getparent(NODES[scope]) or item) if scope in NODES else None
+
+
+def _starts(item: pytest.Item, fixture: str) -> bool:
+    """Return whether a test needs a driver of this fixture."""
+    return (
+        fixture in getattr(item, "fixturenames", ())
+        and bool(requirements_of(item))
+        and item.get_closest_marker("skip") is None
+    )
+
+
+def _cure(scope: str, *, alternates: bool) -> str:
+    together = f"the tests of a {scope}" if scope in NODES else "all tests"
+    if not alternates:
+        return f"keep {together} together"
+
+    return (
+        f"keep {together} that run on the same platform together, or run one platform at a time with "
+        f"{Options.platform.flag}"
+    )
 
 
 def _size(item: pytest.Item) -> int:

@@ -9,7 +9,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.connection import Connection
 from pytest_device.plugin.device_tests import DeviceTests
-from pytest_device.plugin.grouping import Grouping
+from pytest_device.plugin.grouping import Grouping, needless_starts
 from pytest_device.plugin.markers import SessionNaming
 from pytest_device.plugin.options import usage_error, will_run
 from pytest_device.plugin.output.carriers import DeviceCarriers
@@ -100,8 +100,13 @@ class DeviceRun:
 
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reports the end of collection
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Send this worker's requirements to the coordinator, which from then on reports the tests that it assigns."""
+        """Send this worker's requirements to the coordinator, which from then on reports the tests that it assigns.
+
+        Without a coordinator, the tests run in this order: note what it costs.
+        """
         if self._link is None:
+            if will_run(self._config):
+                self._note_needless_starts(session.items)
             return
 
         # Else --ff or another plugin.
@@ -114,6 +119,14 @@ class DeviceRun:
             on_interrupt=self._signals.interrupt,
         )
         self._link.send_plan(plan)
+
+    def _note_needless_starts(self, items: Sequence[pytest.Item]) -> None:
+        or_remove = ""
+        if not self.settings.reorder:
+            or_remove = f", or remove {self.settings.source('reorder')}"
+
+        for line in needless_starts(items):
+            self.note(f"{line}{or_remove}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
