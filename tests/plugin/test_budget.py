@@ -90,7 +90,12 @@ def test_a_run_that_has_used_its_budget_creates_no_more_sessions(
     assert 1 <= creates(service) < 20
     assert result.parseoutcomes()["passed"] == creates(service)
     result.stdout.fnmatch_lines(
-        ["budget: *the budget of 0.02 device minutes is used up *affected*"]
+        [
+            "budget: *the budget of 0.02 device minutes is used up *affected*",
+        ]
+    )
+    result.stdout.fnmatch_lines(
+        ["*(--device-budget-minutes=0.02: increase it, or run fewer tests): *"]
     )
     result.stdout.re_match_lines([r"budget: 0\.0[1-9]\d* of 0\.02 minutes used"])
     report = report_of(pytester)

@@ -1,5 +1,7 @@
 """Controllers that are dead before a test or die during it; the clients of agent-device and argent."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from pytest_device.testing import FaultyService
@@ -95,6 +97,130 @@ def test_a_controller_lost_during_a_test_is_not_a_test_failure(
             "    http*/sessions/*",
         ]
     )
+
+
+def ran(seconds: int) -> dict[str, str]:
+    """Return the fields of a session that has run for so long."""
+    start = datetime(2026, 5, 1, tzinfo=UTC)
+    end = start + timedelta(seconds=seconds)
+    return {"startedAt": start.isoformat(), "finishedAt": end.isoformat()}
+
+
+def assert_gone(result: pytest.RunResult, note: str) -> None:
+    """Assert that a session has ended, with this note on the limit; an empty one for none."""
+    gone = "infrastructure: the session is gone: it was stopped after *"
+    lines = [gone, *filter(None, [note]), "*- Error in the test -*"]
+    result.stdout.fnmatch_lines(lines, consecutive=True)
+
+
+LONGER = "it ran longer than a session without commands does by"
+COMMAND = "send the device a command from time to time, also while another one works, or increase it"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "marker", "option", "variables", "note"),
+    [
+        (
+            121,
+            ", max_idle_time_minutes=2",
+            "",
+            {},
+            f"{LONGER} max_idle_time_minutes=2 of the marker: {COMMAND}",
+        ),
+        (
+            121,
+            "",
+            "--device-max-idle-time-minutes=2",
+            {},
+            f"{LONGER} --device-max-idle-time-minutes=2: {COMMAND}",
+        ),
+        (
+            601,
+            "",
+            "",
+            {},
+            f"{LONGER} --device-max-idle-time-minutes=10 (the default): {COMMAND}",
+        ),
+        (
+            120,
+            ", max_idle_time_minutes='none'",
+            "",
+            {"DEVICE_MAX_DURATION_MINUTES": "2"},
+            "it ran as long as DEVICE_MAX_DURATION_MINUTES=2: increase it, or split the test",
+        ),
+        (119, ", max_idle_time_minutes=2", "", {}, ""),
+    ],
+    ids=["marker", "option", "default", "environment", "no limit"],
+)
+def test_a_session_that_a_limit_may_have_ended_names_it_as_it_was_set(
+    pytester: pytest.Pytester,
+    simulated: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: int,
+    marker: str,
+    option: str,
+    variables: dict[str, str],
+    note: str,
+) -> None:
+    simulated.add_fault("get", "change", fields=ran(seconds), times=None)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.mark.device(platform="android"{marker})
+        def test_stopped(device_session, device_client):
+            device_client.stop(device_session.id)
+            assert 1 == 2
+        """
+    )
+
+    result = pytester.runpytest(*filter(None, [option]))
+
+    result.assert_outcomes(errors=1)
+    assert_gone(result, note)
+
+
+@pytest.mark.parametrize(
+    ("used", "changed", "note"),
+    [
+        ("alice", {}, f"{LONGER} max_idle_time_minutes=2 of the marker: *"),
+        ("bob", {}, ""),
+        (
+            "bob",
+            {"maxIdleTimeMinutes": 0},
+            "no command was sent to it for 0 s, but max_idle_time_minutes=0 of the marker: *",
+        ),
+    ],
+    ids=["none", "just now", "too late"],
+)
+def test_of_two_devices_the_one_that_got_no_command_names_its_idle_limit(
+    pytester: pytest.Pytester,
+    simulated: FaultyService,
+    used: str,
+    changed: dict[str, int],
+    note: str,
+) -> None:
+    simulated.add_fault("get", "change", fields=ran(121) | changed, times=None)
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.mark.device("alice", platform="android")
+        @pytest.mark.device("bob", platform="android", max_idle_time_minutes=2)
+        def test_a_pair(device_agent_devices, device_sessions, device_client):
+            with pytest.raises(Exception):  # a simulated controller has no such thing
+                device_agent_devices[{used!r}].snapshot()
+
+            device_client.stop(device_sessions["bob"].id)
+            assert 1 == 2
+        """
+    )
+
+    result = pytester.runpytest()
+
+    assert_gone(result, note)
 
 
 def test_404_for_a_device_is_its_end_only_if_its_controller_does_not_respond(

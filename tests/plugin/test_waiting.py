@@ -43,8 +43,34 @@ def test_a_wait_for_capacity_is_reported(
     ] == [status, status, 200]
 
 
+@pytest.mark.parametrize(
+    ("conftest", "options", "limit"),
+    [
+        (
+            "",
+            ["--device-wait-timeout-seconds=0.3"],
+            "--device-wait-timeout-seconds=0.3",
+        ),
+        (
+            """
+            import dataclasses, pytest
+
+            @pytest.fixture
+            def device_wait_policy(device_wait_policy):
+                return dataclasses.replace(device_wait_policy, timeout_seconds=0.2)
+            """,
+            [],
+            "timeout_seconds=0.2 of device_wait_policy",
+        ),
+    ],
+    ids=["option", "fixture"],
+)
 def test_a_service_that_never_has_capacity_is_reported_with_its_last_response(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    conftest: str,
+    options: list[str],
+    limit: str,
 ) -> None:
     service.add_fault(
         "create",
@@ -54,14 +80,16 @@ def test_a_service_that_never_has_capacity_is_reported_with_its_last_response(
         headers={"Retry-After": "0"},
         times=None,
     )
+    pytester.makeconftest(conftest)
     pytester.makepyfile(ONE)
 
-    result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
+    result = pytester.runpytest(*options)
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: the service had no capacity for * s. Last response: create: *in use*"
+            "infrastructure: the service had no capacity for * s. Last response: create: *in use*",
+            f"{limit}: increase it, or lower --device-max-sessions to what the account allows",
         ]
     )
     result.stdout.no_fnmatch_line("*1 unknown*")

@@ -13,6 +13,7 @@ from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
 
+from pytest_device.plugin.output.recording import collecting_evidence
 from pytest_device.redact import Redactor
 from pytest_device.trace import playwright
 from pytest_device.trace.agent_device import command_of
@@ -164,6 +165,28 @@ def test_a_timeout_is_the_error_of_the_wait_that_polled_last(
     waits = [action for action in recording.actions if action.kind == "wait"]
     assert [wait.device for wait in waits] == [tablet, PHONE]
     assert [wait.error is None for wait in waits] == [True, False]
+
+
+def test_the_longest_time_without_a_command_is_known_of_each_device(
+    recorder: Recorder, clock: FakeClock
+) -> None:
+    def wait(*_: object) -> dict[str, str]:
+        clock.now += 1000
+        return {}
+
+    assert recorder.silences.of(PHONE.key) is None
+
+    tap(recorder, wait)
+    clock.now += 120
+    tap(recorder, wait)
+    clock.now += 30
+    assert recorder.silences.of(PHONE.key) == 120
+
+    with collecting_evidence(recorder):
+        tap(recorder)
+    clock.now += 100
+    assert recorder.silences.of(PHONE.key) == 130
+    assert recorder.silences.of("device-2") is None
 
 
 def test_the_clock_stands_still_while_a_test_waits_for_its_device(

@@ -18,6 +18,7 @@ from pytest_device.errors import (
 )
 from pytest_device.escape import escaped
 from pytest_device.local import log_lines, session_record
+from pytest_device.plugin.limits import end_of_session
 from pytest_device.plugin.output.carriers import note_devices
 from pytest_device.plugin.output.device_report import describe_test
 from pytest_device.plugin.output.event_log import EventLog
@@ -31,6 +32,7 @@ from pytest_device.plugin.output.failure import (
     shorten,
     shows_all_frames,
 )
+from pytest_device.plugin.output.recording import silent_seconds
 from pytest_device.plugin.output.terminal import (
     VERDICT_OF_SUBTESTS,
     Pause,
@@ -41,7 +43,13 @@ from pytest_device.plugin.provider.acquired import Sessions, sessions_of
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.signals import TERMINATED, GracefulShutdown
-from pytest_device.plugin.state import FAILED, PROVIDING, WAITED, requirements_of
+from pytest_device.plugin.state import (
+    ARGUMENTS,
+    FAILED,
+    PROVIDING,
+    WAITED,
+    requirements_of,
+)
 from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
 from pytest_device.verdict import Verdict
@@ -153,13 +161,29 @@ class DeviceTests(TimerNotes):
         running = {
             name: session for name, session in held.items() if not session.is_over
         }
-        fault = self.devices.failure_cause(running, error)
+        fault = self._failure_cause(item, running, error)
         if fault is None:
             return
 
         item.stash[_FAULT] = fault
         if verdict_of(fault) is Verdict.INFRASTRUCTURE:
             item.stash[_UNREPORTED_ERROR] = fault
+
+    def _failure_cause(
+        self, item: pytest.Item, sessions: Sessions, error: BaseException
+    ) -> DeviceError | None:
+        """Return the problem with a session of a failed test, with the limit that may have ended it."""
+
+        def explain_end(name: str, answer: "Session") -> str:
+            return end_of_session(
+                answer,
+                sessions[name].requirement.request,
+                silent_seconds(item.config, str(sessions[name].session.id)),
+                item.stash.setdefault(ARGUMENTS, {}).get(name, {}),
+                self._settings,
+            )
+
+        return self.devices.failure_cause(sessions, error, explain_end)
 
     def _release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         try:
@@ -306,7 +330,7 @@ class DeviceTests(TimerNotes):
         if not (report.failed and call.excinfo):
             return None
 
-        fault = self.devices.failure_cause(sessions_of(item), call.excinfo.value)
+        fault = self._failure_cause(item, sessions_of(item), call.excinfo.value)
         # The next commands of an app that crashed fail for reasons of their own.
         if fault and not isinstance(fault, AppError):
             item.stash[_FAULT] = fault

@@ -10,14 +10,20 @@ _MINUTE: Final = 60.0
 
 
 class Budget:
-    """Counts a run's device minutes, boots included; ``clock`` is monotonic, in seconds.
+    """Counts a run's device minutes, boots included; ``clock`` is monotonic, in seconds, ``setting`` says who set them.
 
     Each process reports the beginning and the end of the use of its sessions when they happen. Their events would come
     too late: with the report of a test or, for sessions that no test gets, at the end of the run.
     """
 
-    def __init__(self, minutes: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        minutes: float,
+        clock: Callable[[], float],
+        setting: str = Options.budget_minutes.flag,
+    ) -> None:
         self.minutes = minutes
+        self._setting = setting
         self._clock = clock
         self._began: dict[tuple[str, int], float] = {}
         """When the uses that last began, by process and number."""
@@ -60,4 +66,4 @@ class Budget:
         """Return why no more sessions are created, empty while minutes are left."""
         if not self.is_used_up:
             return ""
-        return f"the budget of {self.minutes:g} device minutes is used up ({Options.budget_minutes.flag})"
+        return f"the budget of {self.minutes:g} device minutes is used up ({self._setting})"

@@ -411,8 +411,14 @@ class DeviceSession:
         self._config.relay.event(events.KeptWarm(self.ref(), until, seconds))
         self._end()
 
-    def check_alive(self) -> SessionError | None:
-        """Look it up; return the error that describes its end, None if it is in progress, or without a response."""
+    def check_alive(
+        self, explain: Callable[[Session], str] = lambda _session: ""
+    ) -> SessionError | None:
+        """Look it up; return the error that describes its end, None if it is in progress, or without a response.
+
+        ``explain`` returns a note for that error, empty for none.
+        """
+        session = self.session
         try:
             session = self._config.client.get(self.session.id)
             end = end_error(self.ref(), session)
@@ -421,10 +427,12 @@ class DeviceSession:
                 self._attempt.record(session)
         except NotFoundError as error:
             # A replica that lags behind or a router says so, too: its controller knows better.
-            return None if self._has_live_controller() else end_error(self.ref(), error)
+            end = None if self._has_live_controller() else end_error(self.ref(), error)
         except ServiceError:
             return None
 
+        if end and (note := explain(session)):
+            end.add_note(note)
         return end
 
     def _has_live_controller(self) -> bool:

@@ -96,6 +96,7 @@ class Recorder:
         self._waits: dict[str, _OpenWait] = {}
         """The wait that is going on, by the key of its device."""
         self._last_failed: Action | None = None
+        self.silences = Silences(clock)
         self.collects_evidence = False
         """Whether the commands are those that read the evidence of a failed test."""
 
@@ -355,6 +356,31 @@ class Recorder:
         self.add(action)
 
 
+class Silences:
+    """The longest time in which each device got no command, so far; ``clock`` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since: dict[str, float] = {}
+        """When the last command of a device ended, by its key."""
+        self._longest: dict[str, float] = {}
+
+    def of(self, key: str) -> float | None:
+        """Return the longest time in seconds, None for a device that got no command."""
+        if key not in self._since:
+            return None
+
+        return max(self._longest.get(key, 0.0), self._clock() - self._since[key])
+
+    def end(self, key: str) -> None:
+        """Note that a command begins."""
+        self._longest[key] = self.of(key) or 0.0
+
+    def begin(self, key: str) -> None:
+        """Note that a command has ended."""
+        self._since[key] = self._clock()
+
+
 class CurrentRecorder:
     """The recorder of the test that runs in this process now."""
 
@@ -450,6 +476,8 @@ class DeviceRecorder:
 
     def begin(self, command: Command) -> OpenAction:
         """Record the beginning of a command; typed secrets are masked from here on."""
+        if not self.recorder.collects_evidence:
+            self.recorder.silences.end(self.device.key)
         self.recorder.masker.learn(*command.typed)
         SECRETS.learn(*command.passwords)
         frames, wait = self.recorder.stack.now()
@@ -468,6 +496,8 @@ class DeviceRecorder:
     def end(self, opened: OpenAction) -> Action:
         """Record the end of a command."""
         action = opened.end()
+        if not self.recorder.collects_evidence:
+            self.recorder.silences.begin(self.device.key)
         self.last = action.key
         self.recorder.note_polled(self.device)
         return action

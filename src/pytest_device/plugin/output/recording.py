@@ -58,7 +58,7 @@ def device_recorder(
     numbers = config.stash.setdefault(_NUMBERS, {})
     number = numbers.setdefault(str(session.id), len(numbers) + 1)
     device = Device(
-        f"device-{number}",
+        _key(number),
         name,
         str(session.platform),
         str(session.type),
@@ -67,6 +67,16 @@ def device_recorder(
     recorder = DeviceRecorder(recorder_of(config), device)
     recorder.takes_pictures = _pictures_of(settings_of(config)) == "actions"
     return recorder
+
+
+def silent_seconds(config: pytest.Config, session_id: str) -> float | None:
+    """Return the longest time in which a session of this process got no command, None if none was recorded."""
+    number = config.stash.setdefault(_NUMBERS, {}).get(session_id)
+    return None if number is None else recorder_of(config).silences.of(_key(number))
+
+
+def _key(number: int) -> str:
+    return f"device-{number}"
 
 
 def _pictures_of(settings: "Settings") -> str:

@@ -224,6 +224,7 @@ class Terminal:
 
     def new_breaker(self) -> "RunBreaker":
         """Return the breaker of this run."""
+        from pytest_device.plugin.limits import limit_of
         from pytest_device.sessions.breaker import RunBreaker
         from pytest_device.sessions.budget import Budget
 
@@ -231,7 +232,8 @@ class Terminal:
         budget: Budget | None = None
         # One that only warns refuses no session.
         if settings.budget_minutes is not None and settings.budget_action != "warn":
-            budget = Budget(settings.budget_minutes, time.monotonic)
+            setting = limit_of("budget_minutes", settings.budget_minutes, settings)
+            budget = Budget(settings.budget_minutes, time.monotonic, setting)
 
         return RunBreaker(
             settings.start_attempts,

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from pytest_device.errors import (
     SessionTimeoutError,
     StopFailedError,
 )
+from pytest_device.plugin.limits import note_limit
 from pytest_device.plugin.provider.acquired import ACQUIRED, Sessions, sessions_of
 from pytest_device.plugin.provider.backend import Backend, RemoteBackend
 from pytest_device.plugin.provider.cleanup import Cleanup
@@ -440,9 +442,14 @@ class Devices:
         return {name: session.session for name, session in sessions_of(item).items()}
 
     def failure_cause(
-        self, sessions: Sessions, error: BaseException
+        self,
+        sessions: Sessions,
+        error: BaseException,
+        explain_end: "Callable[[str, Session], str]",
     ) -> DeviceError | None:
         """Check the sessions of a failed test once; return the problem with one, which is then not reused.
+
+        ``explain_end`` returns what may have ended a session, by the name of its device.
 
         A device whose app crashed is reused: the next test restarts the app.
         """
@@ -450,8 +457,8 @@ class Devices:
         if isinstance(error, MemoryError):
             return None
 
-        for session in sessions.values():
-            problem = _fault_of(session, error)
+        for name, session in sessions.items():
+            problem = _fault_of(session, error, partial(explain_end, name))
             if problem is None:
                 continue
 
@@ -486,6 +493,7 @@ class Devices:
             acquired = self._pool.acquire(requirements, policy, user=item)
         except DeviceError as error:
             note_defaults(error, requirements)
+            note_limit(error, policy.timeout_seconds, self.settings)
 
             for requirement in requirements:
                 self.permits.note_affected_test(
@@ -601,10 +609,14 @@ def _warm_store(
     return WarmStore(config)
 
 
-def _fault_of(session: DeviceSession, error: BaseException) -> DeviceError | None:
+def _fault_of(
+    session: DeviceSession,
+    error: BaseException,
+    explain_end: "Callable[[Session], str]",
+) -> DeviceError | None:
     """Return the problem with a session or its app; check its controller if the error may come from its client."""
     used = session.session  # the lookup may return other connection details
-    session_error = session.check_alive()
+    session_error = session.check_alive(explain_end)
     if session_error or not _of_client(error):
         return session_error
 
