@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_device.report.steps import MAX_STEPS, steps_of_phase
 from pytest_device.trace.failure_report import (
     MAX_ACTIONS,
     MAX_ELEMENTS,
@@ -268,6 +269,23 @@ def test_what_a_loop_repeats_is_one_action(
     steps = last_actions(actions, 30_000.0)
 
     assert [step.title for step in steps][-len(shown) :] == shown
+
+
+def test_the_steps_of_the_report_have_what_a_loop_repeats_once() -> None:
+    phase = action("step@1", "hook", title="Test", kind="step", end=60_000.0)
+    wait = action("wait@1", "waitFor", title="Wait", kind="wait", parent="step@1")
+    polls = [
+        action(f"call@{whole}{n}", parent=whole, start=n * 100.0, end=n * 100.0 + 50)
+        for whole in ("wait@1", "step@1")
+        for n in range(2 * MAX_STEPS)
+    ]
+    tap = action("call@1", "click", title="Tap", parent="step@1", is_acting=True)
+
+    steps = steps_of_phase([phase, tap, wait, *polls], "Test", lambda time: time / 1000)
+
+    repeated = f"Find accessibility id 'x' × {2 * MAX_STEPS} in 40.0 s"
+    assert [step.title for step in steps] == ["Tap", "Wait", repeated]
+    assert [part.title for part in steps[1].steps] == [repeated]
 
 
 def test_a_repeated_look_up_has_the_last_error_and_is_not_ended_by_another_device() -> (
