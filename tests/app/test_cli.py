@@ -224,6 +224,45 @@ def test_a_secret_in_a_build_fails_without_being_printed(tmp_path: Path) -> None
     assert _run("bundle", "dist", "--allow", "API_SECRET", cwd=root).returncode == 0
 
 
+@pytest.mark.usefixtures("node_on_path")
+@pytest.mark.parametrize(
+    ("command", "status", "printed"),
+    [
+        (
+            "check",
+            1,
+            [
+                'app.config.ts:2:19: error: cannot load "missing": Error: Cannot find module',
+                "[config-unread]",
+                "app/bad.tsx:1:1: error: process.env['VENDOR_PUBLIC_URL']",
+                "skipped: updates must have a URL and a runtime version",
+            ],
+        ),
+        ("routes", 0, ["html      /notes/[id]  ./notes/[id].tsx"]),
+        ("env", 0, ["VENDOR_PUBLIC_URL (public: ships with the app)"]),
+        ("bundle", 0, ["addresses: https://x.example"]),
+        ("show", 2, ["app.config.ts:2:19: cannot load"]),
+        ("runtime-version", 2, ["app.config.ts:2:19: cannot load"]),
+    ],
+)
+def test_without_a_readable_config_commands_do_what_needs_none(
+    command: str, status: int, printed: list[str], tmp_path: Path
+) -> None:
+    arguments = {"bundle": ["dist"], "runtime-version": ["--platform=ios"]}
+    put(_project(tmp_path), {
+        "app.config.ts": "import type { A } from 'types';\nimport a from 'missing';\nexport default a as A;",
+        "app/bad.tsx": "process.env['VENDOR_PUBLIC_URL']",
+        "dist/main.js": "x = 'https://x.example'",
+    })  # fmt: skip
+
+    done = _run(command, *arguments.get(command, []), cwd=tmp_path)
+
+    output = done.stdout + done.stderr
+    assert [text for text in printed if text not in output] == []
+    assert "cannot load" in done.stderr
+    assert done.returncode == status
+
+
 def test_a_directory_without_a_project_is_a_usage_error(tmp_path: Path) -> None:
     done = _run("check", cwd=tmp_path)
     assert done.returncode == 2

@@ -255,6 +255,164 @@ def test_modules_of_each_kind_are_read(name: str, source: str, tmp_path: Path) -
     assert _load(tmp_path / "apps/one", source, name).config["name"] == "x"
 
 
+STARTERS: dict[str, tuple[str, str]] = {
+    "an import of types, of a package that is not there": (
+        "app.config.ts",
+        """import type { ConfigContext, AppConfig } from '@vendor/config';
+        export default ({ config }: ConfigContext): AppConfig => ({ ...config, name: 'x' });""",
+    ),
+    "imports used as types alone, in each form": (
+        "app.config.ts",
+        """
+        import Preset, { Badge as Icon, type Tint } from 'badge/types';
+        import * as Shapes from "./src/shapes";
+        import { AppConfig } from 'vendor/config'; import { Theme } from '@acme/theme'
+        // Badge, Preset and Shapes are types.
+        /** @see {Theme} */
+        const icons: Icon[] = [] satisfies Array<Preset | Tint>;
+        const config: AppConfig & Theme = { name: 'x', extra: { icons } } as Shapes.Whole;
+        export default config;""",
+    ),
+    "one name of an import is a value": (
+        "app.config.ts",
+        """import {
+          type Environment,
+          Settings, // a type, too
+          name as appName,
+        } from './src/env';
+        export default (): Settings => ({ name: appName } as Environment);""",
+    ),
+    "module.exports beside import": (
+        "app.config.ts",
+        """import { Settings, name } from './src/env';
+        module.exports = (): Settings => ({ name });""",
+    ),
+    "module.exports beside import, in JavaScript": (
+        "app.config.js",
+        "import env from './src/values';\nmodule.exports = { vendor: { name: env.name } };",
+    ),
+    "optional chains on the environment": (
+        "app.config.ts",
+        """const IS_DEV = process.env?.VARIANT === 'development';
+        export default { name: process?.env?.LABEL ?? (IS_DEV ? 'dev' : 'x') };""",
+    ),
+    "the environment in parts": (
+        "app.config.ts",
+        """const { LABEL, VARIANT: variant = 'x', ...others } = process.env;
+        export default { name: LABEL ?? variant, extra: { home: 'HOME' in others } };""",
+    ),
+    "the environment in parts, with JSDoc's types": (
+        "app.config.js",
+        """import { AppConfig } from 'vendor/config';
+        const { env: { VARIANT = 'x' } } = process;
+        /** @returns {AppConfig} */
+        export default () => ({ name: VARIANT });""",
+    ),
+    "variables loaded by an import": (
+        "app.config.ts",
+        "import 'dotenv-like/config';\nexport default { name: process.env.FROM_IMPORT };",
+    ),
+    "the static file and the package": (
+        "app.config.ts",
+        """import type { Context } from 'vendor/config';
+        import app from './app.json';
+        import { version } from './package.json';
+        import path from 'node:path';
+        export default (_: Context) => ({ ...app.vendor, version, name: path.basename('/a/x') });""",
+    ),
+    "a default export of a compiled package": (
+        "app.config.ts",
+        """import withName, { suffix } from 'compiled-plugin';
+        import { Options } from 'compiled-plugin/types';
+        export default ({ config }: { config: Options }) => withName({ ...config }, 'x' + suffix);""",
+    ),
+    "a package for modules alone": (
+        "app.config.js",
+        "import { name } from 'modules-alone';\nexport default { name };",
+    ),
+    "names that no parser finds in a script": (
+        "app.config.ts",
+        """import { name, type Settings } from './src/computed';
+        const config: Settings = { name };
+        module.exports = config;""",
+    ),
+    "an enum beside types": (
+        "app.config.ts",
+        """import { Variant } from '@acme/types';
+        enum Name { Development = 'x' }
+        const name = (_?: Variant): string => Name.Development;
+        export default { name: name() };""",
+    ),
+    "a module that imports types, too": (
+        "app.config.ts",
+        "import { settings } from './src/settings';\nexport default () => settings;",
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", STARTERS)
+def test_the_shapes_of_starter_projects_are_read(shape: str, tmp_path: Path) -> None:
+    name, source = STARTERS[shape]
+    put(tmp_path, {
+        "src/env.ts": "export interface Settings { name: string }\nexport type Environment = Settings;\nexport const name = 'x';",
+        "src/shapes.ts": "throw new Error('is only types')",
+        "src/values.js": "module.exports = { name: 'x' }",
+        "src/computed.js": "module.exports = Object.fromEntries([['name', 'x']])",
+        "src/settings.ts": "import { Settings } from '@acme/types'; import { name } from './env';\n"
+        "export const settings: Settings = { name };",
+        "node_modules/dotenv-like/config.js": "process.env.FROM_IMPORT = 'x'",
+        "node_modules/compiled-plugin/index.js": "exports.__esModule = true; exports.suffix = '';"
+        "exports.default = (config, name) => ({ ...config, name })",
+        "node_modules/modules-alone/package.json": {"type": "module", "exports": {"import": "./main.js"}},
+        "node_modules/modules-alone/main.js": "export const name = 'x'",
+    })  # fmt: skip
+
+    assert _load(tmp_path, source, name).config["name"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (
+            "import type { A } from 'types';\nimport {\n  a,\n} from 'missing';\nexport default a as A;",
+            r'app\.config\.ts:2:.* cannot load "missing": Error: Cannot find module',
+        ),
+        (
+            "import { A } from 'types';\nimport a from './missing';\nmodule.exports = a as A;",
+            r"app\.config\.ts:2:.* Cannot find module '\./missing'",
+        ),
+        (
+            "\nimport { name } from './lib';\nexport default { name };",
+            r'lib\.ts:3:.* cannot load "@acme/missing": Error: Cannot find',
+        ),
+        (
+            "\n\nimport { Platform } from 'flow';\nexport default { name: Platform.OS };",
+            r'app\.config\.ts:3:.* cannot load "flow": SyntaxError: ',
+        ),
+        (
+            "import needy from 'needy';\nexport default needy;",
+            r"app\.config\.ts:1:.* cannot load \"needy\": Error: Cannot find module 'absent'",
+        ),
+        (
+            "import a from './names.json';\nexport default { name: a.b.c };",
+            r"app\.config\.ts:2:.* TypeError: .*'c'",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_place(
+    source: str, problem: str, tmp_path: Path
+) -> None:
+    put(tmp_path, {
+        "lib.ts": "import { A } from 'types';\n\nimport { name } from '@acme/missing';\nexport { name };",
+        "names.json": {},
+        "node_modules/flow/index.js": "import typeof Platform from './Platform';\nmodule.exports = {};",
+        "node_modules/needy/index.js": "module.exports = require('absent')",
+    })  # fmt: skip
+
+    with pytest.raises(ProjectError, match=problem):
+        _load(tmp_path, source, "app.config.ts")
+
+
 def test_the_vendors_types_need_no_package(tmp_path: Path) -> None:
     assert _load(tmp_path, TYPED, "app.config.ts").config["name"] == "x"
 

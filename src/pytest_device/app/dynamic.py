@@ -94,6 +94,7 @@ class Evaluation:
                 problem,
                 line if isinstance(line, int) else 0,
                 column if isinstance(column, int) else 0,
+                text_at(answer, "file"),
             )
 
         flags = "without" if self.readable is None else "with"
@@ -106,10 +107,12 @@ class Evaluation:
             note,
         )
 
-    def _error(self, problem: str, line: int = 0, column: int = 0) -> ProjectError:
+    def _error(
+        self, problem: str, line: int = 0, column: int = 0, file: str | None = None
+    ) -> ProjectError:
         return ProjectError(
             Redactor(self.secrets).text(problem),
-            path=self.file,
+            path=Path(file) if file else self.file,
             line=line,
             column=column,
         )

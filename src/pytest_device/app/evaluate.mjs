@@ -1,24 +1,87 @@
 // Evaluates a dynamic app config: reads {file, key, context, mark} from standard input, prints the mark and a JSON object.
 import { readFileSync } from "node:fs";
-import { createRequire, registerHooks } from "node:module";
+import { createRequire, registerHooks, stripTypeScriptTypes } from "node:module";
 import { dirname } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+// A module may be loaded deep in others.
+Error.stackTraceLimit = 200;
 
 const { file, key, context, mark } = JSON.parse(readFileSync(0, "utf8"));
-const TYPES_MODULE = `${key}/config`;
-const IMPORT_OF_TYPES = new RegExp(`import\\s*\\{([^}]*)\\}\\s*from\\s*(["']${TYPES_MODULE}["'])\\s*;?`, "g");
-const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 const STATIC_CONFIG = Symbol("the static config");
+const CAN_TRANSFORM = process.execArgv.includes("--experimental-transform-types");
 
-// A name that TypeScript alone knows is imported like any other, and would be missing: read it as undefined instead.
-let namespaces = 0;
+const COMMENT = /\/\*[^]*?\*\/|(?<![\\:])\/\/.*/;
+const TEXT = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\[^])*`/;
+const COMMENTS = new RegExp(`(${TEXT.source})|${COMMENT.source}`, "g");
+const NAMES = new RegExp(String.raw`((?:[\w$*{},\s]|${COMMENT.source})+?)\bfrom\s*`);
+const IMPORT = new RegExp(
+  String.raw`(?<=^|;)([ \t]*)import\b\s*(?:${NAMES.source})?(["'])([^"'\n]+)\3(?:\s*with\s*\{[^}]*\})?[ \t]*;?`,
+  "gm",
+);
+const OF_A_SCRIPT = /\b(?:module\.)?exports\b/;
+const EXPORT = /(?:^|[;}])\s*export\b/m;
 
-function importedAsValues(_, names, from) {
-  namespaces += 1;
-  const namespace = `__config${namespaces}`;
-  const values = names.replace(/\btype\s+\w+(\s+as\s+\w+)?\s*,?/g, "").replace(/\sas\s/g, ": ");
+function isForeign(path) {
+  return /[\\/]node_modules[\\/]/.test(path);
+}
 
-  return `import * as ${namespace} from ${from}; const {${values}} = ${namespace};`;
+/** Return a source without types, in its lines; enums and namespaces, which are more than types, have a source map. */
+function withoutTypes(source, url) {
+  try {
+    return stripTypeScriptTypes(source);
+  } catch (error) {
+    if (!CAN_TRANSFORM) throw error;
+    return stripTypeScriptTypes(source, { mode: "transform", sourceMap: true, sourceUrl: url });
+  }
+}
+
+/** Return the names in an import as pairs: the name in the module ("*" for all of it), and the local one. */
+function importedNames(clause) {
+  const [, outside, inside = ""] = /^([^{]*)(?:\{([^}]*)\})?/.exec(clause.replace(COMMENTS, " "));
+  const listed = (names) => names.split(",").map((name) => name.trim()).filter(Boolean);
+
+  const whole = listed(outside).map((name) => (name.startsWith("*") ? name : `default as ${name}`));
+
+  return [...whole, ...listed(inside)].map((name) => {
+    const [imported, local = imported] = name.split(/\s+as\s+/);
+    return [imported, local];
+  });
+}
+
+/** Return the source with imports as calls, as the vendor's compiler does, and without those of types alone. */
+function compiled(source, url) {
+  const code = source.replace(COMMENTS, (_, text = " ") => text).replace(IMPORT, "");
+  let count = 0;
+
+  return source.replace(IMPORT, (statement, indent, clause, _, name) => {
+    // Without the types, nothing but the import has a name that stood for one.
+    const used = importedNames(clause ?? "").filter(([, local]) =>
+      new RegExp(String.raw`(?<![\w$]|(?<!\.\.)\.)${local.replaceAll("$", "\\$")}(?![\w$])`).test(code),
+    );
+    const lines = "\n".repeat(statement.split("\n").length - 1);
+    if (clause && !used.length) return lines;
+
+    const module = `__module${count++}`;
+    const values = used.map(([imported, local]) => {
+      if (imported === "*") return `${local} = ${module}`;
+      if (imported === "default") return `${local} = ${module}.__esModule ? ${module}.default : ${module}`;
+      return `${local} = ${module}.${imported}`;
+    });
+    const loaded = `${module} = __imported(${JSON.stringify(url)}, ${JSON.stringify(name)})`;
+
+    return `${indent}const ${[loaded, ...values].join(", ")};${lines}`;
+  });
+}
+
+/** Return what a module exports. An error names the module, unless it is the project's own. */
+function imported(importer, name) {
+  try {
+    return createRequire(importer)(name) ?? {};
+  } catch (error) {
+    if (error instanceof Error && !/^[./]/.test(name)) error.module ??= name;
+    throw error;
+  }
 }
 
 // A bundler finds `./lib` and `vendor/config` without an extension, also from a module. Newer versions of Node.js call the
@@ -41,52 +104,43 @@ function resolvedByBundlers(name, { parentURL }, error) {
     isResolving = false;
   }
 
-  // It has types alone, so that nothing of it is missing.
-  if (name === TYPES_MODULE) return { url: "data:text/javascript,", shortCircuit: true };
-
   throw error;
-}
-
-// A bundler imports JSON without an attribute, and its keys by name.
-function jsonModule(url) {
-  const value = JSON.parse(readFileSync(new URL(url), "utf8"));
-  const names = Object.keys(value ?? {}).filter((name) => IDENTIFIER.test(name) && name !== "default");
-
-  // Under names of their own: a key may be a reserved word.
-  const exports = names.map((name, index) => `const _${index} = value.${name}; export { _${index} as ${name} };`);
-  const declaration = `const value = JSON.parse(${JSON.stringify(JSON.stringify(value))}); export default value;`;
-
-  return { format: "module", source: [declaration, ...exports].join("\n"), shortCircuit: true };
 }
 
 registerHooks({
   resolve(name, resolveContext, next) {
-    let resolved;
     try {
-      resolved = next(name, resolveContext);
+      return next(name, resolveContext);
     } catch (error) {
+      // Some packages are for modules alone.
+      if (error.code === "ERR_PACKAGE_PATH_NOT_EXPORTED") {
+        return next(name, { ...resolveContext, conditions: ["node", "import"] });
+      }
       return resolvedByBundlers(name, resolveContext, error);
     }
-
-    const isImport = resolveContext.conditions.includes("import");
-    const hasAttribute = Boolean(resolveContext.importAttributes?.type);
-    if (resolved.url.endsWith(".json") && isImport && !hasAttribute) return { ...resolved, format: "module" };
-
-    return resolved;
   },
 
   load(url, options, next) {
-    if (url.endsWith(".json") && options.format === "module") return jsonModule(url);
-
     const loaded = next(url, options);
-    if (!/\.[cm]?ts$/.test(url) || loaded.source == null) return loaded;
+    const [, language] = /\.[cm]?([jt])sx?$/.exec(url) ?? [];
+    if (!language || isForeign(url) || loaded.source == null) return loaded;
 
-    return { ...loaded, source: loaded.source.toString().replace(IMPORT_OF_TYPES, importedAsValues) };
+    const text = loaded.source.toString();
+    const source = compiled(language === "t" ? withoutTypes(text, url) : text, url);
+    const isScript = OF_A_SCRIPT.test(source) && !EXPORT.test(source);
+    const format = loaded.format?.replace(/-?typescript/, "").replace("module", isScript ? "commonjs" : "module");
+
+    return { ...loaded, format: format || undefined, source };
   },
 });
 
 // A bundler compiles modules to scripts, which have these; scripts of Node.js have their own.
-Object.assign(globalThis, { require: createRequire(pathToFileURL(file)), __filename: file, __dirname: dirname(file) });
+Object.assign(globalThis, {
+  require: createRequire(pathToFileURL(file)),
+  __filename: file,
+  __dirname: dirname(file),
+  __imported: imported,
+});
 
 function isObject(value) {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -131,15 +185,21 @@ function asJson(_, value) {
   return value;
 }
 
-/** Return the message of an error, with its position in the file if the stack has it. */
+/** Return the message of an error, with the position in the project's own file that led to it. */
 function explained(error) {
-  const [, afterFile = ""] = (error?.stack ?? "").split(file, 2);
-  const [, line = 0, column = 0] = /^:(\d+)(?::(\d+))?/.exec(afterFile) ?? [];
+  const position = /(?:^|[\s(])((?:file:\/\/\/|\/|[A-Z]:\\)[^\n]*?):(\d+)(?::(\d+))?\)?$/gm;
+  const [path, line, column] = [...(error?.stack ?? "").matchAll(position)]
+    .map(([, place, ...numbers]) => [place.startsWith("file:") ? fileURLToPath(place) : place, ...numbers])
+    .find(([place]) => place !== import.meta.filename && !isForeign(place)) ?? [file];
+
+  const [message] = String(error?.message ?? error).split("\nRequire stack:");
+  const where = error?.module ? `cannot load ${JSON.stringify(error.module)}: ` : "";
 
   return {
-    problem: `${error?.name ?? "Error"}: ${error?.message ?? error}`,
-    line: Number(line),
-    column: Number(column),
+    problem: `${where}${error?.name ?? "Error"}: ${message}`,
+    file: path,
+    line: Number(line ?? 0),
+    column: Number(column ?? 0),
   };
 }
 

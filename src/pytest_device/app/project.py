@@ -76,6 +76,8 @@ class Project:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Remarks on loading the project, such as whether its code was run."""
+    unread: ProjectError | None = None
+    """Why the dynamic configuration, whose values are missing, could not be read."""
 
     @property
     def static_path(self) -> Path | None:

@@ -1,9 +1,16 @@
 """Static checks of a project, before a device is rented."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from pytest_device.app.checks.configuration import check_configuration
-from pytest_device.app.checks.finding import RULES, Finding, project_finding
+from pytest_device.app.checks.finding import (
+    RULES,
+    Finding,
+    config_path,
+    failed,
+    project_finding,
+)
 from pytest_device.app.checks.notifications import check_notifications
 from pytest_device.app.checks.packages import (
     app_config_fields_not_synced,
@@ -12,6 +19,7 @@ from pytest_device.app.checks.packages import (
 )
 from pytest_device.app.checks.sources import check_routes, check_secrets, check_sources
 from pytest_device.app.checks.vendor import check_profile
+from pytest_device.app.document import Position
 from pytest_device.app.project import Project
 
 
@@ -32,10 +40,7 @@ def check(
     ``include`` lists the ``tsconfig.json`` entries that it needs.
     """
     findings = [
-        *check_configuration(project, sdk),
-        *check_profile(project),
-        *check_notifications(project),
-        *app_config_fields_not_synced(project),
+        *_check_config(project, sdk),
         *install_check(project, versions),
         *directory_check(project, directory),
         *check_secrets(project),
@@ -51,3 +56,30 @@ def check(
     ]
 
     return findings + passed
+
+
+_OF_CONFIG: Final = (
+    "config-", "native-not-synced", "notifications-", "runtime-version", "secret-in-config", "typed-routes-", "updates-",
+    "vendor-profile",
+)  # fmt: skip
+"""What the IDs of rules about values of the app config start with."""
+
+
+def _check_config(project: Project, sdk: int | None) -> Iterator[Finding]:
+    """Yield the findings about the app config, if it could be read."""
+    error = project.unread
+    if error is None:
+        yield from check_configuration(project, sdk)
+        yield from check_profile(project)
+        yield from check_notifications(project)
+        yield from app_config_fields_not_synced(project)
+        return
+
+    path = error.path or config_path(project)
+    fix = "correct it, or install what it imports"
+    position = Position(error.line, error.column)
+    yield failed("config-unread", path, error.reason, fix, position)
+    for rule in RULES:
+        if rule.startswith(_OF_CONFIG) and rule != "config-unread":
+            fix = f"{path.name} could not be read"
+            yield project_finding(rule, project, "skipped", fix)

@@ -28,6 +28,7 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
         "warning",
         "if the vendor's key is set, all other top-level keys are ignored",
     ),
+    "config-unread": ("error", "the dynamic configuration must be readable"),
     "config-unused-static": (
         "warning",
         "the dynamic configuration must use the static one",

@@ -2,10 +2,12 @@
 
 import argparse
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, ProjectError
 from pytest_device.options import Option, Options
 from pytest_device.spec import VENDOR
 
@@ -102,8 +104,11 @@ def _parsed(option: Option[Any], text: str) -> object:
         raise ConfigError(f"{option.word} {text!r} must be {error}") from None
 
 
-def project_of(parsed: argparse.Namespace) -> "Project":
-    """Load the project, printing its notes and warnings to standard error. Raises ConfigError."""
+def project_of(parsed: argparse.Namespace, *, needs_config: bool = True) -> "Project":
+    """Load the project, printing its notes and warnings to standard error. Raises ConfigError.
+
+    Unless the command ``needs_config``, a dynamic one that cannot be read is a note.
+    """
     from pytest_device.app import load_project
     from pytest_device.cli.app.node import ensure_node
     from pytest_device.plugin.project import vendor_profile
@@ -115,12 +120,19 @@ def project_of(parsed: argparse.Namespace) -> "Project":
     if dynamic != "never":
         ensure_node(root)
 
-    project = load_project(
-        root,
-        mode=parsed.mode,
-        vendor=vendor_profile(settings),
-        dynamic=dynamic,
+    load = partial(
+        load_project, root, mode=parsed.mode, vendor=vendor_profile(settings)
     )
+    try:
+        project = load(dynamic=dynamic)
+    except ProjectError as error:
+        if needs_config:
+            raise
+        # Raises again unless the dynamic configuration was the cause.
+        project = load(dynamic="never")
+        note = f"{error}: the values of the app config are missing"
+        project = replace(project, unread=error, notes=(note,))
+
     for line in (*project.notes, *project.warnings, *project.env.warnings):
         print(f"note: {line}", file=sys.stderr)
 

@@ -46,7 +46,7 @@ def _check(parsed: argparse.Namespace) -> int:
     from pytest_device.app.checks.finding import RULES
     from pytest_device.app.checks.vendor import profile_entries
 
-    project = project_of(parsed)
+    project = project_of(parsed, needs_config=False)
     findings = check(
         project,
         sdk=parsed.sdk,
@@ -106,7 +106,8 @@ def _bundle(parsed: argparse.Namespace) -> int:
     from pytest_device.app.bundle import inspect_bundle
     from pytest_device.app.checks.finding import BUNDLE_RULES
 
-    inspection = inspect_bundle(parsed.bundle, project_of(parsed), allowed=parsed.allow)
+    project = project_of(parsed, needs_config=False)
+    inspection = inspect_bundle(parsed.bundle, project, allowed=parsed.allow)
     return report(
         inspection.findings,
         parsed.format,
@@ -180,7 +181,7 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _env(parsed: argparse.Namespace) -> int:
-    project = project_of(parsed)
+    project = project_of(parsed, needs_config=False)
     env = project.env
 
     if parsed.json:

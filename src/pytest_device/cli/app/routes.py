@@ -42,7 +42,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    project = project_of(parsed)
+    project = project_of(parsed, needs_config=False)
     contents = dict(_contents(project, parsed))
     if not contents:
         if parsed.check:
