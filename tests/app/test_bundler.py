@@ -63,6 +63,13 @@ def test_a_read_is_inlined_as_in_the_reference_case(row: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("row", rows("bundler", "inlined_values"))
+def test_the_values_in_a_bundle_are_those_of_the_reference_case(row: Any) -> None:
+    reads = inlined_public(row["input"]["code"], row["input"]["env"])
+    values = [read.value for read in reads if read.kind == "inlined"]
+    assert values == row["output"]["values"]
+
+
 @pytest.mark.parametrize("row", rows("bundler", "inspect_export"))
 def test_inlining_can_be_turned_off_except_for_the_base_url(row: Any) -> None:
     reads = inlined_public(row["input"]["source"], ENV | row["input"]["env"])
@@ -128,6 +135,18 @@ API = "process.env.VENDOR_PUBLIC_API"
         (f"const a: Record<string, string> = {{ b: {API} }} as const;", ["inlined"]),
         (
             f"const s = {API} satisfies string; type X = typeof {API}",
+            ["inlined"],
+        ),
+        (
+            "const {VENDOR_PUBLIC_API} = process.env as Env; (process.env as Env).VENDOR_PUBLIC_API; process.env!.SECRET",
+            ["kept"] * 3,
+        ),
+        (
+            "const {A: {env}, 'B': b} = process.env; f(({C} = process.env) => {}); ({D} = process?.env)",
+            ["kept"] * 4,
+        ),
+        (
+            f"const x = <Type>{API}; const y = <T>(z: T) => {API}",
             ["inlined", "inlined"],
         ),
     ],
@@ -150,6 +169,8 @@ def test_a_read_has_a_position_and_a_name() -> None:
         3,
         2,
     )
+    [read] = inlined_public("const é = '日本';  process.env['Ü']", {})
+    assert (read.expression, read.name, read.column) == ("process.env['Ü']", "Ü", 18)
     [index, *_] = inlined_public("process.env[names[0] + 'X'].length; process.env[", {})
     assert (index.expression, index.name) == ("process.env[names[0] + 'X']", "")
 
@@ -192,6 +213,7 @@ def test_some_reads_are_never_inlined() -> None:
         "process" + "({[" * 70_000,
         "process.env.A;" + "'\\" * 100_000,
         "process=<" + "a" * 1_000_000,
+        "(" * 10_000 + API + " as a)" * 10_000,
     ],
 )
 def test_a_minified_line_is_parsed_in_bounded_time(source: str) -> None:

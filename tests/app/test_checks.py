@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -10,11 +11,12 @@ import pytest
 from pytest_device.app import (
     app_config_fields_not_synced,
     check,
+    inlined_public,
     install_check,
     load_project,
 )
 from pytest_device.app.checks.finding import BUNDLE_RULES, RULES
-from pytest_device.errors import ProjectError
+from pytest_device.errors import ConfigError, ProjectError
 from tests.app.rows import project_files, put, rows
 
 KEY: Final = "-----BEGIN PRIVATE KEY-----"
@@ -168,6 +170,25 @@ def test_each_rule_rejects_a_wrong_project_and_accepts_a_right_one(
     wrong, right = WRONG_AND_RIGHT[rule]
     assert _statuses(tmp_path / "wrong", wrong, rule).count("failed") >= 1
     assert _statuses(tmp_path / "right", right, rule) == ["passed"]
+
+
+def test_reads_of_the_environment_are_skipped_without_the_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = project_files(
+        {}, **{"app/a.tsx": f"process.env['VENDOR_PUBLIC_A']; '{KEY}'"}
+    )
+    project = load_project(put(tmp_path, files))
+    monkeypatch.setitem(sys.modules, "tree_sitter_typescript", None)
+
+    findings = {finding.id: finding for finding in check(project)}
+
+    for rule in ("env-not-inlined", "env-undefined"):
+        assert findings[rule].status == "skipped"
+        assert findings[rule].fix == "pip install 'pytest-device[app]'"
+    assert findings["secret-in-source"].status == "failed"
+    with pytest.raises(ConfigError, match=r"pip install 'pytest-device\[app\]'"):
+        inlined_public("process.env.A", {})
 
 
 def test_each_rule_has_a_wrong_and_a_right_project() -> None:

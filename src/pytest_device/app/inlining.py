@@ -1,23 +1,42 @@
 """Environment variable reads in source files, and which of them the bundler inlines."""
 
-import bisect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
-from pytest_device.app.script import Scanner, Token
 from pytest_device.app.vendor import VendorProfile, profile_of
+from pytest_device.errors import ConfigError
 from pytest_device.spec import VENDOR
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
 
 Kind: TypeAlias = Literal["inlined", "undefined", "kept"]
 
-_LONGEST_PATTERN: Final = 1_000
-"""Maximum number of tokens scanned backwards in a destructuring pattern."""
-_LONGEST_INDEX: Final = 50
-"""Maximum number of tokens between brackets that a read's expression includes."""
-_ASSIGNMENT: Final = re.compile(
-    r"(?:\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])?=(?![=>])|\+\+|--"
+INSTALL: Final = "pip install 'pytest-device[app]'"
+
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+_OTHER_MARK: Final = re.compile(r"[?!(\[]")
+"""What an expression that the bundler inlines has not."""
+_KEYS: Final = ("property_identifier", "shorthand_property_identifier_pattern")
+_FIELDS: Final = {
+    "object": ("property", "index"),
+    "value": ("name", "pattern"),
+    "right": ("left",),
+}
+"""What reads a value of each role: a member, a declaration or parameter, an assignment."""
+_WRAPPERS: Final = (
+    "as_expression",
+    "non_null_expression",
+    "parenthesized_expression",
+    "satisfies_expression",
+)
+_ASSIGNED: Final = (
+    ("assignment_expression", "left"),
+    ("augmented_assignment_expression", "left"),
+    ("update_expression", "argument"),
 )
 _ON: Final = frozenset(("1", "true"))
 
@@ -34,6 +53,11 @@ class EnvRead:
     value: str | None = field(default=None, repr=False)
 
 
+def can_parse() -> bool:
+    """Return whether the parser, which is in the extra ``app``, is installed."""
+    return find_spec("tree_sitter_typescript") is not None
+
+
 def inlined_public(
     source: str,
     values: Mapping[str, str],
@@ -46,7 +70,8 @@ def inlined_public(
 ) -> list[EnvRead]:
     """Return the reads of ``process.env``: ``inlined`` with the value, ``undefined`` or ``kept``.
 
-    Only ``process.env.NAME`` is inlined; brackets, optional chaining, destructuring and assignments are not.
+    Only ``process.env.NAME`` is inlined; brackets, optional chaining, destructuring and assignments are not. Raises
+    ConfigError without the parser, which is in the extra ``app``.
 
     >>> inlined_public("fetch(process.env.VENDOR_PUBLIC_API)", {"VENDOR_PUBLIC_API": "/v1"})
     [EnvRead(expression='process.env.VENDOR_PUBLIC_API', name='VENDOR_PUBLIC_API', line=1, column=7, kind='inlined')]
@@ -61,28 +86,23 @@ def inlined_public(
         kept_on_server=server or node_module,
         base_url=base_url,
     )
-    line_starts = [0, *(newline.end() for newline in re.finditer("\n", source))]
-    tokens = tuple(Scanner(source).tokens())
 
     reads: list[EnvRead] = []
-    for read in _reads(tokens):
+    for read in _reads(source):
         kind, value = rules.outcome(read)
-        line = bisect.bisect_right(line_starts, read.start)
-        column = read.start - line_starts[line - 1] + 1
-        expression = source[read.start : read.end]
-        reads.append(EnvRead(expression, read.name, line, column, kind, value))
+        row, column = read.node.start_point
+        expression = source[read.node.start_byte : read.node.end_byte]
+        reads.append(EnvRead(expression, read.name, row + 1, column + 1, kind, value))
 
     return reads
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A read between two offsets; ``plain`` if written as ``process.env.NAME``, the only form that is inlined."""
+class _Read(NamedTuple):
+    """A read; ``is_plain`` if written as ``process.env.NAME``, the only form that is inlined."""
 
-    start: int
-    end: int
+    node: "Node"
     name: str
-    plain: bool = False
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +120,7 @@ class _Rules:
         """Return what becomes of a read and, if it is inlined, the value."""
         is_base_url = read.name == self.vendor.variable("BASE_URL")
         is_public = read.name.startswith(self.vendor.public_prefix)
-        if not read.plain or not (is_base_url or is_public):
+        if not read.is_plain or not (is_base_url or is_public):
             return "kept", None
         if self.mode == "test":
             return "undefined", None
@@ -120,119 +140,95 @@ class _Rules:
         return "inlined", value
 
 
-def _reads(tokens: Sequence[Token]) -> Iterator[_Read]:
+def _reads(source: str) -> Iterator[_Read]:
     """Yield the reads of the environment, in the order of the source."""
-    for index, token in enumerate(tokens):
-        if token.kind != "name" or token.text != "process":
+    for path in _processes(_tree(source)):
+        outwards = reversed(path)
+        role, process = next(outwards)
+        outer_role, outer = next(outwards)
+        if "env" not in _names(role, outer, source):
             continue
-        # A member of another object, such as worker.process.
-        if _text(tokens, index - 1) in (".", "?."):
+        if outer.type != "member_expression":
+            yield _Read(process, "")
             continue
 
-        mark = _text(tokens, index + 1)
-        if mark in (".", "?.") and _text(tokens, index + 2) == "env":
-            yield from _reads_of_environment(tokens, index, plain=mark == ".")
-        elif _gets_environment(tokens, index):
-            yield _Read(token.offset, _end(token), "")
+        environment, role = outer, outer_role
+        outer_role, outer = next(outwards)
+        while outer.type in _WRAPPERS:
+            role = outer_role
+            outer_role, outer = next(outwards)
 
+        names = _names(role, outer, source) or [""]
+        if role != "object":
+            yield from (_Read(environment, name) for name in names)
+            continue
 
-def _gets_environment(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether the ``process`` at an index is destructured or read with brackets to get its environment."""
-    following = _text(tokens, index + 1)
-    if following == "[":
-        return _text(tokens, index + 2) in ("'env'", '"env"')
-    if following == "." or not _is_destructured(tokens, index):
-        return False
-
-    return "env" in _destructured(tokens, index - 3)
-
-
-def _is_destructured(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether the value at an index is assigned to a pattern, as in ``{env} = process``."""
-    return _text(tokens, index - 2) == "}" and _text(tokens, index - 1) == "="
-
-
-def _text(tokens: Sequence[Token], index: int) -> str:
-    """Return the text of a token, empty before the first one and after the last one."""
-    if 0 <= index < len(tokens):
-        return tokens[index].text
-
-    return ""
-
-
-def _end(token: Token) -> int:
-    return token.offset + len(token.text)
-
-
-def _reads_of_environment(
-    tokens: Sequence[Token], index: int, *, plain: bool
-) -> Iterator[_Read]:
-    """Yield the reads of the ``process.env`` that starts at an index."""
-    start = tokens[index].offset
-    behind = index + 3
-    mark = _text(tokens, behind)
-    following = _text(tokens, behind + 1)
-
-    if mark == "[":
-        yield _bracketed(tokens, start, behind)
-    elif mark == "?." and following == "[":
-        yield _bracketed(tokens, start, behind + 1)
-    elif mark in (".", "?.") and following not in ("[", ""):
         # The bundler leaves assignments to variables alone, also "||=" and "++".
-        operator = "".join(_text(tokens, behind + step) for step in range(2, 6))
-        is_plain = plain and mark == "." and not _ASSIGNMENT.match(operator)
-        yield _Read(start, _end(tokens[behind + 1]), following, is_plain)
-    elif _is_destructured(tokens, index):
-        for name in _destructured(tokens, index - 3):
-            yield _Read(start, _end(tokens[index + 2]), name)
-    else:
-        yield _Read(start, _end(tokens[index + 2]), "")
+        is_assigned = (next(outwards)[1].type, outer_role) in _ASSIGNED
+        is_chain = _OTHER_MARK.search(source, outer.start_byte, outer.end_byte)
+        yield _Read(outer, names[0], not (is_assigned or is_chain))
 
 
-def _bracketed(tokens: Sequence[Token], start: int, opening: int) -> _Read:
-    """Return the read with the brackets that open at an index; only a single string in them is a name."""
-    depth = 0
-    closing = opening
-    for index in range(opening, min(opening + _LONGEST_INDEX, len(tokens))):
-        if tokens[index].text == "[":
-            depth += 1
-        elif tokens[index].text == "]":
-            depth -= 1
-        if depth == 0:
-            closing = index
-            break
+def _tree(source: str) -> "Tree":
+    """Parse a source, with elements or with type assertions in angle brackets, which exclude each other."""
+    if not can_parse():
+        raise ConfigError(f"source files need a parser: {INSTALL}")
 
-    name = ""
-    if closing == opening + 2 and tokens[opening + 1].kind == "string":
-        name = tokens[opening + 1].text[1:-1]
+    import tree_sitter_typescript as grammars
+    from tree_sitter import Language, Parser
 
-    return _Read(start, _end(tokens[closing]), name)
+    # The parser counts bytes: one for each character.
+    text = _NOT_ASCII.sub(lambda found: " " if found[0].isspace() else "x", source)
+    languages = (grammars.language_tsx(), grammars.language_typescript())
+    trees = [Parser(Language(language)).parse(text.encode()) for language in languages]
+
+    return min(trees, key=lambda tree: tree.root_node.has_error)
 
 
-def _destructured(tokens: Sequence[Token], index: int) -> list[str]:
-    """Return the names read by the destructuring pattern that ends before an index, empty for ``...rest``."""
-    names: list[str] = []
-    depth = 0
-    end = max(index - _LONGEST_PATTERN, -1)
-    while index > end:
-        token = tokens[index]
-        if token.text == "{":
-            if depth == 0:
-                break
-            depth -= 1
-        elif token.text == "}":
-            depth += 1
-        elif depth == 0 and token.text == "...":
-            names.append("")
-        # A name behind a colon is the variable, one behind a brace or comma is read.
-        elif (
-            depth == 0
-            and token.kind == "name"
-            and _text(tokens, index - 1) in ("{", ",")
-        ):
-            names.append(token.text)
-        index -= 1
+def _processes(tree: "Tree") -> "Iterator[list[tuple[str, Node]]]":
+    """Yield the path to each variable ``process``: nodes from the root, each with its role in the one before.
 
-    names.reverse()
+    A query takes minutes for what is nested deeply.
+    """
+    cursor = tree.walk()
+    path: list[tuple[str, Node]] = []
+    is_inside = True
+    while is_inside:
+        node = cast("Node", cursor.node)
+        path.append((cursor.field_name or "", node))
+        if node.type == "identifier" and node.text == b"process":
+            yield path
 
-    return names or [""]
+        # Types are not in the bundle.
+        if node.type != "type_query" and cursor.goto_first_child():
+            continue
+        path.pop()
+        while is_inside and not cursor.goto_next_sibling():
+            is_inside = cursor.goto_parent()
+            del path[-1:]
+
+
+def _names(role: str, outer: "Node", source: str) -> list[str]:
+    """Return the names that an outer node reads of a value with a role in it, empty for those known only at run time."""
+    keys: list[Node | None] = []
+    for part in _FIELDS.get(role, ()):
+        target = outer.child_by_field_name(part)
+        if role == "object":
+            keys.append(target)
+        elif target and target.type == "object_pattern":
+            keys += [
+                member.child_by_field_name("key")
+                or member.child_by_field_name("left")
+                or member
+                for member in target.named_children
+            ]
+
+    return [_name(key, source) for key in keys if key and key.type != "comment"]
+
+
+def _name(key: "Node", source: str) -> str:
+    text = source[key.start_byte : key.end_byte]
+    if key.type == "string":
+        return text[1:-1]
+
+    return text if key.type in _KEYS else ""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.app.bundler import css_module_name
-from pytest_device.app.checks.finding import Finding, failed, in_config
+from pytest_device.app.checks.finding import Finding, failed, in_config, project_finding
 from pytest_device.app.document import Lines, Position, at
 from pytest_device.app.files import read_text
-from pytest_device.app.inlining import inlined_public
+from pytest_device.app.inlining import INSTALL, can_parse, inlined_public
 from pytest_device.app.project import Project
 from pytest_device.app.routes.entries import (
     IGNORE,
@@ -38,6 +38,8 @@ _SASS_IMPORT: Final = re.compile(r"^[ \t]*+@(?:import|use|forward)\b", re.MULTIL
 
 def check_sources(project: Project) -> Iterator[Finding]:
     """Yield findings about the files that the bundler reads."""
+    yield from _without_parser(project)
+
     unread: list[Finding] = []
     for path in _files(project.root, unread):
         is_script = bool(_SCRIPT.search(path.name))
@@ -65,6 +67,13 @@ def check_sources(project: Project) -> Iterator[Finding]:
     if path.exists():
         fix = "write it as postcss.config.json, and start the bundler once with --clear"
         yield failed("bundler-postcss-config", path, "", fix)
+
+
+def _without_parser(project: Project) -> Iterator[Finding]:
+    """Yield the rules that are skipped without the parser for sources."""
+    if not can_parse():
+        for rule in ("env-not-inlined", "env-undefined"):
+            yield project_finding(rule, project, "skipped", INSTALL)
 
 
 def check_secrets(project: Project) -> Iterator[Finding]:
@@ -130,7 +139,7 @@ def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
 
     relative = path.relative_to(project.root).as_posix()
     runs_in_node = path.parent == project.root or _IN_NODE.search(relative)
-    if not runs_in_node:
+    if can_parse() and not runs_in_node:
         yield from _reads(project, path, text)
 
 
