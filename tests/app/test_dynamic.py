@@ -394,8 +394,8 @@ def test_the_shapes_of_starter_projects_are_read(shape: str, tmp_path: Path) -> 
             r"app\.config\.ts:1:.* cannot load \"needy\": Error: Cannot find module 'absent'",
         ),
         (
-            "import a from './names.json';\nexport default { name: a.b.c };",
-            r"app\.config\.ts:2:.* TypeError: .*'c'",
+            "import {\n  a,\n  type B,\n} from './names.json';\nexport default { name: a.b.c };",
+            r"app\.config\.ts:5:.* TypeError: .*'b'",
         ),
     ],
 )
