@@ -1,6 +1,7 @@
 """Environment variable reads in source files, and which of them the bundler inlines."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -17,6 +18,10 @@ Kind: TypeAlias = Literal["inlined", "undefined", "kept"]
 
 INSTALL: Final = "pip install 'pytest-device[app]'"
 
+LIMIT_SECONDS: Final = 5.0
+"""Limit of the time that parsing a source takes of the processor, in seconds."""
+
+_PIECE: Final = 65_536
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _OTHER_MARK: Final = re.compile(r"[?!(\[]")
 """What an expression that the bundler inlines has not."""
@@ -71,7 +76,7 @@ def inlined_public(
     """Return the reads of ``process.env``: ``inlined`` with the value, ``undefined`` or ``kept``.
 
     Only ``process.env.NAME`` is inlined; brackets, optional chaining, destructuring and assignments are not. Raises
-    ConfigError without the parser, which is in the extra ``app``.
+    ConfigError for a source that takes too long to parse, and without the parser, which is in the extra ``app``.
 
     >>> inlined_public("fetch(process.env.VENDOR_PUBLIC_API)", {"VENDOR_PUBLIC_API": "/v1"})
     [EnvRead(expression='process.env.VENDOR_PUBLIC_API', name='VENDOR_PUBLIC_API', line=1, column=7, kind='inlined')]
@@ -179,8 +184,19 @@ def _tree(source: str) -> "Tree":
 
     # The parser counts bytes: one for each character.
     text = _NOT_ASCII.sub(lambda found: " " if found[0].isspace() else "x", source)
-    languages = (grammars.language_tsx(), grammars.language_typescript())
-    trees = [Parser(Language(language)).parse(text.encode()) for language in languages]
+    content = text.encode()
+    # It takes quadratic time for some mistakes.
+    latest = time.thread_time() + LIMIT_SECONDS
+    try:
+        trees = [
+            Parser(Language(grammar())).parse(
+                lambda offset, _: content[offset : offset + _PIECE],
+                progress_callback=lambda *_: time.thread_time() > latest,
+            )
+            for grammar in (grammars.language_tsx, grammars.language_typescript)
+        ]
+    except ValueError:
+        raise ConfigError(f"needs more than {LIMIT_SECONDS:g} s to parse") from None
 
     return min(trees, key=lambda tree: tree.root_node.has_error)
 

@@ -21,7 +21,7 @@ from pytest_device.app.routes.entries import (
     tsconfig,
 )
 from pytest_device.app.secret_patterns import SECRETS, is_secret, secret_trails
-from pytest_device.errors import ProjectError
+from pytest_device.errors import ConfigError, ProjectError
 
 MAX_FILES: Final = 50_000
 _SKIPPED: Final = frozenset(
@@ -145,9 +145,15 @@ def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
 
 def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
     server = "+api." in path.name
-    for read in inlined_public(
-        text, project.env.values, server=server, vendor=project.vendor
-    ):
+    try:
+        reads = inlined_public(
+            text, project.env.values, server=server, vendor=project.vendor
+        )
+    except ConfigError as error:
+        yield _unread(path, str(error))
+        return
+
+    for read in reads:
         position = Position(read.line, read.column)
         # A computed name may be that of a public variable.
         is_public = read.name.startswith(project.vendor.public_prefix)
