@@ -482,3 +482,95 @@ def test_only_a_directory_that_was_chosen_may_have_tests(
 
     names = [line.rpartition("::test_")[2] for line in result.outlines if "::" in line]
     assert names == collected
+
+
+MADE_TO_FAIL = """
+import pytest
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.when == call_to_fail(item):
+        report.outcome = "failed"
+        report.longrepr = "the log of the app has an error"
+
+def call_to_fail(item):
+    return item.name.rpartition("_")[2]
+"""
+VERDICTS = """
+def pytest_device_verdict(item, when, verdict):
+    with open("verdicts.txt", "a") as file:
+        print(when, verdict, file=file)
+"""
+FAILED_BY_A_HOOK = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+def test_setup(device_session): assert False, "never called"
+def test_call(device_session): pass
+def test_skipped_in_call(device_session): pytest.skip("not today")
+@pytest.mark.xfail(reason="known")
+def test_xfailed_in_call(device_session): assert False, "known"
+@pytest.mark.device_quarantine(until="2999-01-31", reason="known")
+def test_quarantined_in_call(device_session): pass
+def test_teardown(device_session): pass
+"""
+
+
+@pytest.mark.parametrize("options", ON_A_WORKER)
+def test_a_failure_that_a_hook_of_the_suite_reports_last_is_like_any_other(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    suite = pytester.mkpydir("suite")  # its hooks are registered during collection
+    (suite / "conftest.py").write_text(MADE_TO_FAIL + VERDICTS)
+    (suite / "test_it.py").write_text(FAILED_BY_A_HOOK)
+
+    result = pytester.runpytest("--device-artifacts-dir=left", *options)
+
+    counts = {"passed": 1, "failed": 3, "errors": 2, "quarantined": 1}
+    assert result.parseoutcomes() == counts
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.outlines.count("android agent-device, session page:") == 5
+    verdicts = (pytester.path / "verdicts.txt").read_text().splitlines()
+    assert verdicts == ["setup None", *["call None"] * 4, "teardown None"]
+    left = pytester.path / "left"
+    failures = {
+        path.parent.name: json.loads(path.read_text())
+        for path in left.glob("*/failure.json")
+    }
+    # The last one had no device any more.
+    assert len(failures) == 5
+    for name, failure in failures.items():
+        assert failure["verdict"] == "test"
+        assert {"session.json", "trace.zip"} <= set(failure["files"])
+        assert (left / name / "failure.md").exists()
+        assert (left / name / "trace.zip").exists()
+
+    errors = [failure["error"] for failure in failures.values()]
+    by_hook = {"type": "Failed", "message": "the log of the app has an error"}
+    assert errors.count(by_hook) >= 2
+    assert service.statuses() == ["stopped"] * 6
+
+
+def test_an_error_that_a_hook_of_the_suite_forgives_is_no_failure(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", times=1)
+    pytester.makeconftest(MADE_TO_FAIL.replace('"failed"', '"passed"') + VERDICTS)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_setup(): pass
+        """
+    )
+
+    result = pytester.runpytest("--device-artifacts-dir=left")
+
+    assert result.ret == pytest.ExitCode.OK
+    (test,) = json.loads((pytester.path / "device-report/device-run.json").read_text())[
+        "tests"
+    ]
+    assert (test["outcome"], test["verdict"]) == ("passed", None)
+    assert not (pytester.path / "verdicts.txt").exists()

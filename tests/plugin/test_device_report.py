@@ -67,6 +67,25 @@ def of_method(blob: Path, method: str) -> Iterator[dict[str, Any]]:
     return (params for name, params in messages(blob) if name == method)
 
 
+def attempts_of(path: Path) -> list[tuple[str, str, str | None]]:
+    """Return outcome, status in the blob, and error of each attempt at the one test of a run called ``it``."""
+    text = (path / "device-report/device-run.json").read_text()
+    (test,) = json.loads(text)["tests"]
+    blob = path / "device-report/it.zip"
+    retries = [params["result"]["retry"] for params in of_method(blob, "onTestBegin")]
+    assert retries == list(range(len(retries)))
+    assert [each["attempt"] for each in test["attempts"]] == [
+        retry + 1 for retry in retries
+    ]
+
+    return [
+        (attempt["outcome"], ended["result"]["status"], attempt["error"])
+        for attempt, ended in zip(
+            test["attempts"], of_method(blob, "onTestEnd"), strict=True
+        )
+    ]
+
+
 def results(blob: Path) -> dict[str, tuple[str, str, str]]:
     """Return project, status and expected status of each test, by title."""
     titles = {

@@ -3,11 +3,14 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from pytest_device.testing import FaultyService
 from tests.plugin.runs import ON_A_WORKER, ON_WORKERS
+from tests.plugin.test_device_report import attempts_of
 
 SUITE = """
 import pytest
@@ -397,3 +400,145 @@ def test_each_attempt_has_artifacts_of_its_own(
     ]
     assert [failure["attempt"] for failure in failures] == [1, 2]
     assert len(service.sessions()) == 2
+
+
+REPEATS = """
+import pytest
+from _pytest import runner
+
+TIMES = 3
+
+def announced(item):
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+
+"""
+DISCARDS = """
+def pytest_runtest_protocol(item, nextitem):
+    announced(item)
+    for _ in range(TIMES - 1):
+        runner.runtestprotocol(item, nextitem=nextitem, log=False)
+    runner.runtestprotocol(item, nextitem=nextitem)
+    return True
+"""
+DISCARDS_ANNOUNCED = DISCARDS.replace(
+    "item, nextitem=nextitem, log=False)",
+    "item, nextitem=nextitem, log=False); announced(item)",
+)
+DISCARDS_FAILURES = """
+def pytest_runtest_protocol(item, nextitem):
+    for _ in range(TIMES):
+        announced(item)
+        item._initrequest()
+        for when in ("setup", "call", "teardown"):
+            more = {"nextitem": nextitem} if when == "teardown" else {}
+            report = runner.call_and_report(item, when, log=False, **more)
+            if not report.failed or _ == TIMES - 1:
+                item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+WITHIN_THE_REPORT = """
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if call.when != "call":
+        return
+
+    hook = item.ihook
+    report.outcome = "again"
+    hook.pytest_runtest_logreport(report=report)
+    for _ in range(TIMES - 1):
+        hook.pytest_runtest_teardown(item=item, nextitem=pytest.Class.from_parent(item.session, name="none"))
+        item._initrequest()
+        hook.pytest_runtest_setup(item=item)
+        call = pytest.CallInfo.from_call(lambda: hook.pytest_runtest_call(item=item), "call")
+    last = pytest.TestReport.from_item_and_call(item, call)
+    report.outcome, report.longrepr = last.outcome, last.longrepr
+"""
+FLAKY = """
+import pytest
+seen = []
+
+@pytest.mark.device(platform="android")
+def test_flaky(device_session):
+    seen.append(device_session.id)
+    assert len(seen) == {passing}, f"attempt {{len(seen)}}"
+"""
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", ON_A_WORKER)
+@pytest.mark.parametrize("passing", [3, 4])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param(DISCARDS, id="discards reports"),
+        pytest.param(DISCARDS_ANNOUNCED, id="announces each attempt"),
+        pytest.param(DISCARDS_FAILURES, id="discards failures"),
+    ],
+)
+def test_a_suite_that_repeats_tests_itself_has_each_attempt_as_it_was(
+    pytester: pytest.Pytester,
+    loop: str,
+    passing: int,
+    options: list[str],
+) -> None:
+    pytester.makeconftest(REPEATS + loop)
+    pytester.makepyfile(test_it=FLAKY.format(passing=passing))
+
+    result = pytester.runpytest(
+        "--device-report-run=it",
+        "--device-trace=on",
+        "--device-artifacts-dir=left",
+        *options,
+    )
+
+    is_passed = passing == 3
+    result.assert_outcomes(passed=int(is_passed), failed=int(not is_passed))
+    last: tuple[str, str, str | None] = ("passed", "passed", None)
+    if not is_passed:
+        last = ("failed", "failed", "AssertionError: attempt 3")
+    assert attempts_of(pytester.path) == [
+        ("rerun", "failed", "AssertionError: attempt 1"),
+        ("rerun", "failed", "AssertionError: attempt 2"),
+        last,
+    ]
+    result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed)*"])
+    traces = sorted(path.parent for path in pytester.path.glob("left/*/trace.zip"))
+    names = [path.name for path in traces]
+    assert names == [names[0], f"{names[0]}-rerun-1", f"{names[0]}-rerun-2"]
+    for number, directory in enumerate(traces[:2], 1):
+        failure = json.loads((directory / "failure.json").read_text())
+        assert (failure["attempt"], failure["error"]["message"][:9]) == (
+            number,
+            f"attempt {number}",
+        )
+
+
+def _trace_in(directory: Path) -> str:
+    with ZipFile(directory / "trace.zip") as trace:
+        (name,) = [name for name in trace.namelist() if name.endswith(".trace")]
+        return trace.read(name).decode()
+
+
+@pytest.mark.usefixtures("service")
+def test_a_plugin_that_repeats_a_test_before_its_report_has_the_first_and_the_last(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeconftest(REPEATS.replace("3", "2") + WITHIN_THE_REPORT)
+    pytester.makepyfile(test_it=FLAKY.format(passing=2))
+
+    result = pytester.runpytest("--device-report-run=it", "--device-trace=on")
+
+    result.assert_outcomes(passed=1)
+    assert attempts_of(pytester.path) == [
+        ("rerun", "failed", "AssertionError: attempt 1"),
+        ("passed", "passed", None),
+    ]
+    traces = sorted(
+        path.parent.name for path in pytester.path.glob("device-artifacts/*/trace.zip")
+    )
+    assert traces == [traces[0], f"{traces[0]}-rerun-1"]
+    lines = [_trace_in(pytester.path / "device-artifacts" / name) for name in traces]
+    assert [text.count('"type":"error"') for text in lines] == [1, 0]
+    assert [text.count("Collect evidence") for text in lines] == [1, 0]
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed)*"])

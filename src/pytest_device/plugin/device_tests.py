@@ -1,6 +1,8 @@
 """What happens around each test of a run with devices."""
 
 from collections.abc import Generator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -37,6 +39,7 @@ from pytest_device.plugin.output.terminal import (
     VERDICT_OF_SUBTESTS,
     Pause,
     attach,
+    error_of,
     first_line,
 )
 from pytest_device.plugin.provider.acquired import Sessions, sessions_of
@@ -67,6 +70,38 @@ _SUBTESTS: Final = pytest.StashKey[list[Verdict | None]]()
 """The verdicts on the failed subtests of a test in the current attempt, None for a failure of their own."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """A controller's refusal of a call by the suite, in a fixture or a test: the suite's own error."""
+
+
+@dataclass(slots=True)
+class _Phase:
+    """A phase of a test until its outcome is final.
+
+    ``had_failed`` says whether an earlier one of the attempt failed, ``is_read`` whether the devices were read.
+    """
+
+    report: pytest.TestReport
+    excinfo: pytest.ExceptionInfo[BaseException] | None = None
+    had_failed: bool = False
+    is_read: bool = False
+    evidence: Evidence | None = None
+    is_decided: bool = False
+
+    @property
+    def has_failed(self) -> bool:
+        return self.report.failed or self.had_failed
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the phase raised; the error of a report that a hook made a failure, None without one."""
+        if self.excinfo:
+            return self.excinfo.value
+        if self.report.failed:
+            return error_of(self.report)
+        return None
+
+
+_PHASE: Final = pytest.StashKey[_Phase]()
+"""The current or last phase of a test."""
 
 
 class DeviceTests(TimerNotes):
@@ -226,7 +261,7 @@ class DeviceTests(TimerNotes):
         if call.excinfo is None:
             return
 
-        error = _device_error(item, call)
+        error = _device_error(item, str(call.when), call.excinfo)
         if call.excinfo.value is error and not isinstance(error, ControllerLostError):
             represent_briefly(call.excinfo)  # it is reported as its message
         elif not shows_all_frames(item.config):
@@ -236,35 +271,78 @@ class DeviceTests(TimerNotes):
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Mark errors that are not the test's fault, and add details of the devices."""
+        """Read the devices at the moment of a failure: what the hooks of others do takes time, and may change them."""
         note_devices(item, self.devices.sessions(item))
         report = yield
-        item.stash[FAILED] = report.failed or (
-            report.when != "setup" and item.stash.get(FAILED, False)
+        phase = item.stash[_PHASE] = _Phase(
+            report, call.excinfo, had_failed=item.stash.get(FAILED, False)
         )
+        item.stash[FAILED] = phase.has_failed
+        self._read_devices(item, phase)
+        return report
 
-        evidence = self._take_evidence(item, report, call)
+    def _read_devices(self, item: pytest.Item, phase: _Phase) -> None:
+        """Take evidence of a failure, once, while the test has its devices."""
+        if phase.is_read or not phase.report.failed or phase.report.when == "teardown":
+            return
+
+        phase.is_read = True
+        phase.evidence = self._evidence.take(item, self.devices.sessions(item))
+
+    # Around the hooks of all others, which may change the outcome.
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_makereport")
+    def pytest_runtest_decide(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Mark errors that are not the test's fault, and add details of the devices."""
+        report = yield
+        phase = item.stash[_PHASE]
+        if phase.is_decided:
+            # A plugin has logged it, run the test again, and made it the report of that attempt.
+            report = _without_details(report, item)
+            phase = item.stash[_PHASE] = _Phase(report)
+
+        phase.report = report
+        self._complete(item, phase)
+        # Still running: the test caught the KeyboardInterrupt.
+        if self._signals.exit_status is not None:
+            item.session.shouldstop = TERMINATED
+
+        return report
+
+    def _complete(self, item: pytest.Item, phase: _Phase) -> None:
+        """Decide the verdict on a phase, and add all details to its report, whose outcome is final."""
+        phase.is_decided = True
+        report = phase.report
+        item.stash[FAILED] = phase.has_failed
+
+        evidence = self._evidence_of(item, phase)
         # After the evidence, which shows the moment of the failure.
-        fault = self._fault_of(item, call, report)
-        error = _explained(_device_error(item, call), fault)
+        fault = self._fault_of(item, phase)
+        own = _device_error(item, str(report.when), phase.excinfo)
+        error = _explained(own, fault)
 
         verdict: Verdict | None = None
-        if call.excinfo:
-            verdict = self._decide(item, report, call.excinfo, error)
+        if phase.error and not report.passed:
+            verdict = self._decide(item, phase, phase.error, error)
 
         directory = self._save_details(item, report, error, verdict, evidence)
 
         explanation: Sequence[str] = ()
-        if evidence and call.excinfo:
+        if evidence and phase.error:
             explanation = self._evidence.write_report(
                 item,
                 self._reported_sessions(item, report),
                 evidence,
-                call.excinfo,
-                call.when,
+                phase.error,
+                phase.excinfo.tb if phase.excinfo else None,
+                str(report.when),
                 error,
                 verdict,
             )
+
+        # Its traceback holds the values of all variables.
+        phase.excinfo = None
 
         if report.failed and not isinstance(error, NotAttemptedError):
             self._add_devices(item, report, error, directory, explanation)
@@ -277,36 +355,32 @@ class DeviceTests(TimerNotes):
             waited=item.stash.get(WAITED, 0.0),
             explanation=[self._redactor.text(escaped(line)) for line in explanation],
         )
-        self._log.note_attached(report, is_first=call.when == "setup")
+        self._log.note_made(report)
         _note_subtests(item, report, verdict)
 
         describe_test(report, item, requirements_of(item).values())
 
         item.stash[WAITED] = 0.0
-        # Still running: the test caught the KeyboardInterrupt.
-        if self._signals.exit_status is not None:
-            item.session.shouldstop = TERMINATED
-
-        return report
 
     # Next to the terminal's, which counts the events.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note which reports were logged."""
+        item = self.devices.item
+        phase = item.stash.get(_PHASE, None) if item else None
+        # A plugin that repeats a test may log its report before that is handed over.
+        if item and phase and phase.report is report and not phase.is_decided:
+            self._complete(item, phase)
+
         self._log.note_logged(report)
 
-    def _take_evidence(
-        self,
-        item: pytest.Item,
-        report: pytest.TestReport,
-        call: pytest.CallInfo[None],
-    ) -> Evidence | None:
+    def _evidence_of(self, item: pytest.Item, phase: _Phase) -> Evidence | None:
         """Return what shows why a phase failed; save the logs of a test that did not fail, if requested."""
-        if call.when == "teardown":
+        report = phase.report
+        if report.when == "teardown":
             return self._evidence.end_teardown(item, has_failed=report.failed)
 
-        if report.failed and call.excinfo:
-            return self._evidence.take(item, self.devices.sessions(item))
+        self._read_devices(item, phase)
 
         if (
             self._settings.logs == "always"
@@ -315,22 +389,20 @@ class DeviceTests(TimerNotes):
         ):
             self._evidence.save_logs(item, self.devices.sessions(item))
 
-        return None
+        return phase.evidence
 
-    def _fault_of(
-        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
-    ) -> DeviceError | None:
+    def _fault_of(self, item: pytest.Item, phase: _Phase) -> DeviceError | None:
         """Return the fault of a session or its app that explains a failure, None without one."""
-        if call.when == "teardown":
+        if phase.report.when == "teardown":
             fault = item.stash.get(_FAULT, None)
             if fault:
                 del item.stash[_FAULT]
-            return fault if call.excinfo else None
+            return fault if phase.error else None
 
-        if not (report.failed and call.excinfo):
+        if not (phase.report.failed and phase.error):
             return None
 
-        fault = self._failure_cause(item, sessions_of(item), call.excinfo.value)
+        fault = self._failure_cause(item, sessions_of(item), phase.error)
         # The next commands of an app that crashed fail for reasons of their own.
         if fault and not isinstance(fault, AppError):
             item.stash[_FAULT] = fault
@@ -346,22 +418,22 @@ class DeviceTests(TimerNotes):
     def _decide(
         self,
         item: pytest.Item,
-        report: pytest.TestReport,
-        excinfo: pytest.ExceptionInfo[BaseException],
+        phase: _Phase,
+        raised: BaseException,
         error: DeviceError | None,
     ) -> Verdict | None:
         """Return the verdict on an error, None if it is the test's own; notify hooks if the test has devices."""
         verdict: Verdict | None = None
         if error:
-            verdict = self._report_error(item, report, excinfo, error)
+            verdict = self._report_error(item, phase, raised, error)
 
-        if report.failed and requirements_of(item):
+        if phase.report.failed and requirements_of(item):
             self._log.call_hook(
                 item.ihook.pytest_device_verdict,
                 item=item,
-                when=report.when,
+                when=phase.report.when,
                 verdict=verdict,
-                error=error or excinfo.value,
+                error=error or raised,
             )
 
         return verdict
@@ -369,18 +441,18 @@ class DeviceTests(TimerNotes):
     def _report_error(
         self,
         item: pytest.Item,
-        report: pytest.TestReport,
-        excinfo: pytest.ExceptionInfo[BaseException],
+        phase: _Phase,
+        raised: BaseException,
         error: DeviceError,
     ) -> Verdict:
         """Report an error that is not the test's own; return its verdict."""
         verdict = verdict_of(error)
         # A group shows each of its errors.
-        if error not in getattr(excinfo.value, "exceptions", ()):
+        if error not in getattr(raised, "exceptions", ()):
             text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
-            self._replace_text(item, report, excinfo, self._redactor.text(text), error)
+            self._replace_text(item, phase, self._redactor.text(text), error)
 
-        if verdict is Verdict.INFRASTRUCTURE and report.when != "teardown":
+        if verdict is Verdict.INFRASTRUCTURE and phase.report.when != "teardown":
             item.stash[_UNREPORTED_ERROR] = error
 
         return verdict
@@ -388,12 +460,19 @@ class DeviceTests(TimerNotes):
     def _replace_text(
         self,
         item: pytest.Item,
-        report: pytest.TestReport,
-        excinfo: pytest.ExceptionInfo[BaseException],
+        phase: _Phase,
         text: str,
         error: DeviceError,
     ) -> None:
         """Report an error as a text, with the test's own error below, if that is another, or with the test's line."""
+        report = phase.report
+        excinfo = phase.excinfo
+        if excinfo is None:
+            below = str(report.longrepr)
+            report.longrepr = text
+            add_section(report, "Error in the test", below)
+            return
+
         is_lost = isinstance(excinfo.value, ControllerLostError)
         if error is not excinfo.value or (is_lost and shows_all_frames(item.config)):
             below = str(report.longrepr)
@@ -532,14 +611,27 @@ def _reason_file(error: DeviceError | None) -> dict[str, str]:
     return {}
 
 
-def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:
+def _without_details(report: pytest.TestReport, item: pytest.Item) -> pytest.TestReport:
+    """Return a copy of a report without what this plugin has attached to it."""
+    plain = copy(report)
+    for name in vars(report):
+        if name.startswith("device_"):
+            delattr(plain, name)
+
+    plain.user_properties = list(item.user_properties)
+    return plain
+
+
+def _device_error(
+    item: pytest.Item, when: str, excinfo: pytest.ExceptionInfo[BaseException] | None
+) -> DeviceError | None:
     """Return the error of providing a device, also from an exception group; the test's own errors are the test's."""
-    if call.excinfo is None:
+    if excinfo is None:
         return None
 
-    error: object = call.excinfo.value
+    error: object = excinfo.value
     provided = item.stash.get(PROVIDING, None)
-    if call.when == "call":
+    if when == "call":
         if isinstance(error, ControllerLostError):
             return error
         return provided if error is provided else None

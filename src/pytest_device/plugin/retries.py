@@ -51,13 +51,19 @@ class InfrastructureRetries:
         )
 
         while item.stash.get(_RETRY_NOW, False):
-            item.stash[_RETRY_NOW] = item.stash[_FAILED_ITSELF] = False
+            item.stash[_RETRY_NOW] = False  # also if it is not even set up again
             item.stash[RETRIES] = item.stash.get(RETRIES, 0) + 1
             # Each attempt names its own sessions only.
             item.user_properties[:] = properties
             result = run_again(item=item, nextitem=nextitem)
 
         return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        """Begin an attempt: the one before was repeated, here or by another plugin."""
+        item.stash[_RETRY_NOW] = item.stash[_FAILED_ITSELF] = False
+        yield
 
     # Around the hook that attaches the verdict.
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -150,15 +150,13 @@ class DeviceRun:
 
         _exempt_from_pyfakefs()
         self._config.stash[CURRENT_DEVICES] = devices
-        traces = DeviceTraces(self._config, self._log)
-        if self._terminal:
-            traces.finish_left_over()
-
-        self._config.pluginmanager.register(traces, "device-traces")
         self._register_tests(devices)
 
     def _register_tests(self, devices: Devices) -> None:
-        """Register what takes part in each test, in this order: each completes the reports of those before it."""
+        """Register what takes part in each test, in this order: each completes the reports of those before it.
+
+        Now, after the hooks of all others, also those of directories that were collected: theirs lie within.
+        """
         tests = DeviceTests(
             self._config,
             devices,
@@ -168,6 +166,12 @@ class DeviceRun:
             self._signals,
         )
         self._config.pluginmanager.register(tests, "device-tests")
+
+        traces = DeviceTraces(self._config, self._log)
+        if self._terminal:
+            traces.finish_left_over()
+
+        self._config.pluginmanager.register(traces, "device-traces")
 
         if self.settings.video != "off":
             videos = DeviceVideos(self.settings, self._log)

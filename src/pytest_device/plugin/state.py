@@ -58,6 +58,8 @@ PROVIDING: Final = pytest.StashKey[DeviceError]()
 """The last error while providing a device or a driver to a test."""
 FAILED: Final = pytest.StashKey[bool]()
 """Whether the current attempt at a test has failed."""
+ATTEMPTS: Final = pytest.StashKey[int]()
+"""How often a test was begun so far: whoever repeats it sets it up again."""
 RETRIES: Final = pytest.StashKey[int]()
 """How often a test was run again because its device failed."""
 DEVICE_SINCE: Final = pytest.StashKey[float]()

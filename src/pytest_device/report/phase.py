@@ -20,7 +20,7 @@ class TestPhase:
 
     ``seconds`` does not include ``waited_seconds``, the wait for a device. ``outcome`` is ``passed``, ``failed``,
     ``error`` (not the test's own, or outside of its call), ``skipped``, ``xfailed``, ``xpassed``, ``retried``,
-    ``rerun`` (by pytest-rerunfailures) or ``quarantined``. ``verdict`` and ``error`` are empty for a phase that did not
+    ``rerun`` (by another plugin) or ``quarantined``. ``verdict`` and ``error`` are empty for a phase that did not
     fail. ``sessions`` are the IDs of the sessions that the attempt has had so far, ``owner`` the argument of the test's
     marker ``owner``.
     """

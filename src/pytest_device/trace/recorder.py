@@ -136,6 +136,7 @@ class Recorder:
         self._waits = {}
         self._last_failed = None
         self._skips = []
+        self.collects_evidence = False
 
     def add(self, value: V) -> V:
         """Mask a value, hand it to the sinks and return it: the only way from a recorder to a file."""
@@ -212,6 +213,9 @@ class Recorder:
             self._close_step(opened)
 
     def _close_step(self, opened: "OpenAction") -> None:
+        if opened.action.key not in {step.key for step in self._open}:
+            return  # of a test that is over
+
         # Their times belong within the step.
         self.end_waits(opened.error)
         if opened.error:

@@ -14,7 +14,7 @@ from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.looponfail import hidden_default
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.state import RETRIES
+from pytest_device.plugin.state import ATTEMPTS, RETRIES
 from pytest_device.settings import Settings
 
 _NAME_BYTES: Final = 100
@@ -24,9 +24,10 @@ _CLOCK_SLACK: Final = 2.0
 
 
 def attempt_of(item: pytest.Item) -> int:
-    """Return the number of the current attempt at a test, from 1: with pytest-rerunfailures, and with our own retries."""
+    """Return the number of the current attempt at a test, from 1, whoever repeats it."""
+    # By pytest-rerunfailures, which counts the attempts of workers that crashed, too.
     execution: int = getattr(item, "execution_count", 1)
-    return execution + item.stash.get(RETRIES, 0)
+    return max(execution, item.stash.get(ATTEMPTS, 1))
 
 
 def directory_of(item: pytest.Item, settings: Settings) -> Path:
@@ -34,13 +35,14 @@ def directory_of(item: pytest.Item, settings: Settings) -> Path:
 
     ``pytest_ignore_collect`` recognizes the ends of these names.
     """
-    attempt: int = getattr(item, "execution_count", 1)
     name = file_name(item.nodeid)
-    if retries := item.stash.get(RETRIES, 0):
+    retries = item.stash.get(RETRIES, 0)
+    if retries:
         name = f"{name}-retry-{retries}"
 
+    reruns = attempt_of(item) - 1 - retries
     return root_of(settings, item.config) / (
-        name if attempt <= 1 else f"{name}-rerun-{attempt - 1}"
+        f"{name}-rerun-{reruns}" if reruns > 0 else name
     )
 
 

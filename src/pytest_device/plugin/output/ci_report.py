@@ -25,7 +25,12 @@ from pytest_device.report.ci_log import (
     gitlab_section,
 )
 from pytest_device.report.job_summary import MAX_BYTES, RunSummary, summary
-from pytest_device.report.phase import REPEATED, deciding_phase, outcome_of
+from pytest_device.report.phase import (
+    REPEATED,
+    TestPhase,
+    deciding_phase,
+    outcome_of,
+)
 from pytest_device.report.test_result import TestResult
 from pytest_device.trace.playwright import ARCHIVE
 
@@ -117,6 +122,13 @@ def _import_error(report: pytest.CollectReport) -> str:
     return errors[-1] if errors else first_line(report)
 
 
+def _begins_again(result: TestResult, phase: TestPhase) -> bool:
+    """Return whether a phase is the first one of a further attempt."""
+    # After a crash, the next worker counts the attempts anew.
+    after_crash = phase.when == "setup" and result.outcome in REPEATED
+    return after_crash or phase.attempt != result.phases[-1].attempt
+
+
 class CiReport:
     """Registered in the process that has the terminal, once a run has tests with devices."""
 
@@ -146,7 +158,7 @@ class CiReport:
         """Keep what a test's last attempt came to."""
         phase = phase_of(report)
         result = self._results.get(report.nodeid)
-        if result is None or (report.when == "setup" and result.outcome in REPEATED):
+        if result is None or _begins_again(result, phase):
             repeated = result.repeated if result else []
             result = TestResult(report.nodeid, repeated=repeated)
             self._results[report.nodeid] = result

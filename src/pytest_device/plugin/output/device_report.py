@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,13 @@ import pytest
 from pytest_device.escape import escaped, without_colors
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output.artifacts import directory_of, written_since
-from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
+from pytest_device.plugin.output.outcomes import (
+    QUARANTINED,
+    RETRIED,
+    attempt_in,
+    is_repeated,
+    note_attempt,
+)
 from pytest_device.plugin.output.recording import RECORDING, recorder_of
 from pytest_device.plugin.output.report_files import DIRECTORY, OFF
 from pytest_device.plugin.output.secrets import redactor_of
@@ -51,6 +58,7 @@ from pytest_device.report.attempts import (
 )
 from pytest_device.report.blob import TOOL
 from pytest_device.report.directory import ReportDirectory
+from pytest_device.report.phase import CRASH
 from pytest_device.report.steps import steps_of_phase
 from pytest_device.sessions.events import (
     Attached,
@@ -117,12 +125,33 @@ class _Open:
     reports: list[pytest.TestReport] = field(default_factory=list[pytest.TestReport])
 
 
+@dataclass(slots=True)
+class _Attempts:
+    """The attempts at a test, by their numbers in the report, from 0."""
+
+    begun: int = 0
+    before_crash: int = 0
+    """How many there were until a worker crashed: the next worker counts them anew."""
+    open: dict[int, _Open] = field(default_factory=dict[int, _Open])
+    """Those that have not ended."""
+
+    def retry_of(self, report: pytest.TestReport) -> int:
+        """Return the number of the attempt that a report belongs to."""
+        if str(report.when) == CRASH:
+            # The worker may not have reported the setup of this attempt.
+            self.before_crash = max(self.begun, 1)
+            return self.before_crash - 1
+
+        return self.before_crash + attempt_in(report) - 1
+
+
 def describe_test(
     report: pytest.TestReport,
     item: pytest.Item,
     requirements: "Iterable[DeviceRequirement]",
 ) -> None:
-    """Attach to a report what only the process that runs the test knows: its markers, platforms and steps."""
+    """Attach to a report what only the process that runs the test knows: its attempt, markers, platforms and steps."""
+    note_attempt(report, item)
     markers = {mark.name for mark in item.iter_markers()} - _NO_TAGS
     vars(report)[_TAGS] = sorted(markers)
     vars(report)[_PLATFORMS] = sorted(
@@ -195,8 +224,7 @@ class DeviceReport:
             settings.report_run or run_of_ci(os.environ) or "",
             (settings.shard or "").replace("/", "-of-"),
         )
-        self._open: dict[str, _Open] = {}
-        self._retries: dict[str, int] = {}
+        self._tests: dict[str, _Attempts] = {}
         self._devices: dict[str, tuple[str, float]] = {}
         """Label and start of each session that has not ended, by ID."""
         self._workers: dict[str, int] = {}
@@ -254,14 +282,15 @@ class DeviceReport:
     def pytest_runtest_logstart(
         self, nodeid: str, location: tuple[str, int | None, str]
     ) -> None:
-        retry = self._retries.get(nodeid, -1) + 1
-        self._retries[nodeid] = retry
-        self._begin(nodeid, location, retry)
+        attempts = self._tests.setdefault(nodeid, _Attempts())
+        self._begin(nodeid, location, attempts.begun)
 
     def _begin(
         self, nodeid: str, location: tuple[str, int | None, str], retry: int
     ) -> None:
-        self._open[nodeid] = _Open(time.time(), retry)
+        attempts = self._tests[nodeid]
+        attempts.begun = retry + 1
+        attempts.open[retry] = _Open(time.time(), retry)
         began = AttemptStarted(
             nodeid, retry, 0, time.time(), _location(location), location[2]
         )
@@ -269,22 +298,28 @@ class DeviceReport:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         nodeid = report.nodeid
+        attempts = self._tests.setdefault(nodeid, _Attempts())
+        retry = attempts.retry_of(report)
+        # A test may be announced once, however often it is repeated, and not at all if its worker crashed.
+        if retry not in attempts.open:
+            self._begin(nodeid, report.location, max(retry, attempts.begun))
+            retry = max(attempts.open)
         # An attempt that another plugin repeats need not have a report of its teardown.
-        if report.when == "setup" and nodeid in self._open:
-            self._end_attempt(nodeid)
-        # It is announced once, however often it is repeated, and not at all if its worker crashed.
-        if nodeid not in self._open:
-            self.pytest_runtest_logstart(nodeid, report.location)
+        for earlier in [each for each in attempts.open if each < retry]:
+            self._end_attempt(nodeid, earlier)
 
-        self._open[nodeid].reports.append(report)
+        # A copy: a plugin that repeats a test before it reports it may use the same report again.
+        attempts.open[retry].reports.append(copy(report))
+        # It is large, and pytest's terminal keeps the report until the end of the run.
+        vars(report).pop(_STEPS, None)
 
         if report.when not in {"setup", "call"}:
-            self._end_attempt(nodeid)
+            self._end_attempt(nodeid, retry)
 
-    def _end_attempt(self, nodeid: str) -> None:
-        attempt = self._open[nodeid]
-        if attempt.reports:
-            self._keep(self._ended(nodeid, self._open.pop(nodeid)))
+    def _end_attempt(self, nodeid: str, retry: int) -> None:
+        attempts = self._tests[nodeid].open
+        if attempts[retry].reports:
+            self._keep(self._ended(nodeid, attempts.pop(retry)))
 
     def _ended(self, nodeid: str, attempt: _Open) -> Attempt:
         reports = attempt.reports
@@ -348,7 +383,7 @@ class DeviceReport:
         self._devices.clear()
 
         # The reports of these tests may never arrive: readers complete what has no end.
-        self._open.clear()
+        self._tests.clear()
 
         status = Status.FAILED if self._has_failed else Status.PASSED
         if self._is_interrupted:
@@ -421,14 +456,9 @@ def _stop(report: pytest.TestReport) -> float:
     return float(getattr(report, "stop", 0.0)) or time.time()
 
 
-def _is_rerun(report: pytest.TestReport) -> bool:
-    """Return whether the test is run again because of this failure, by pytest-rerunfailures or by this plugin."""
-    return str(report.outcome) == "rerun" or RETRIED in vars(report)
-
-
 def _has_failed(report: pytest.TestReport) -> bool:
     """Return whether a phase failed, even if that does not fail the run."""
-    return report.failed or _is_rerun(report) or QUARANTINED in vars(report)
+    return report.failed or is_repeated(report) or QUARANTINED in vars(report)
 
 
 def _status(reports: list[pytest.TestReport]) -> tuple[Status, bool]:
@@ -439,7 +469,7 @@ def _status(reports: list[pytest.TestReport]) -> tuple[Status, bool]:
             return Status.PASSED, False
 
     # First: a test that skips itself or fails as expected may fail in its teardown, which fails the run.
-    if any(report.failed or _is_rerun(report) for report in reports):
+    if any(report.failed or is_repeated(report) for report in reports):
         return Status.FAILED, False
     if any(hasattr(report, "wasxfail") and report.skipped for report in reports):
         return Status.FAILED, True
@@ -494,8 +524,7 @@ def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
                 _start(report),
                 report.duration,
                 _plain(first_line(report)) if _has_failed(report) else "",
-                # Removed from the report, which pytest's terminal keeps until the end of the run.
-                steps=tuple(map(step_from_plain, vars(report).pop(_STEPS, ()))),
+                steps=tuple(map(step_from_plain, vars(report).get(_STEPS, ()))),
             )
 
 

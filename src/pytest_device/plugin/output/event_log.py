@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +10,13 @@ import pytest
 
 from pytest_device.escape import escaped
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.output.terminal import EVENTS, Terminal, is_watched
+from pytest_device.plugin.output.terminal import (
+    DISCARDED,
+    EVENTS,
+    RERUN,
+    Terminal,
+    is_watched,
+)
 from pytest_device.plugin.state import note_session
 from pytest_device.redact import Redactor
 from pytest_device.sessions.events import (
@@ -57,8 +64,8 @@ class EventLog:
         self.sleep = self._progress.sleep if self._progress else _sleep
         """Sleeps during waits for sessions, and shows them to the user."""
         self._events: list[Event] = []
-        self._attached: list[list[dict[str, Any]]] = []
-        """The events of each report that nobody has logged yet."""
+        self._made: list[pytest.TestReport] = []
+        """The reports that nobody has logged yet."""
         self.item: pytest.Item | None = None
         """The current or last test."""
 
@@ -162,38 +169,47 @@ class EventLog:
         self._events = []
         return events
 
-    def note_attached(self, report: pytest.TestReport, *, is_first: bool) -> None:
-        """Note which events a report carries; the first one of an attempt takes over those of reports nobody logged.
-
-        A suite may repeat a test itself, and discard the reports of all attempts but the last.
-        """
-        events: list[dict[str, Any]] = vars(report)[EVENTS]
-        if is_first:
-            events[:0] = self._take_back()
-        self._attached.append(events)
+    def note_made(self, report: pytest.TestReport) -> None:
+        """Note that a report is complete."""
+        self._made.append(report)
 
     def note_logged(self, report: pytest.TestReport) -> None:
-        """Note that the events of a report are counted."""
+        """Let a report carry those that were made before it and that nobody has logged.
+
+        Whoever repeats a test may discard the reports of some attempts, or only those of failures.
+        """
+        # That of a subtest is a copy with the same events.
         events = vars(report).get(EVENTS)
-        self._attached = [each for each in self._attached if each is not events]
+        for index, made in enumerate(self._made):
+            if vars(made)[EVENTS] is events:
+                vars(report)[DISCARDED] = self._plain(self._made[:index])
+                del self._made[: index + 1]
+                return
 
-    def _take_back(self) -> list[dict[str, Any]]:
-        """Remove the events from all reports that nobody has logged; return them."""
-        events = [event for attached in self._attached for event in attached]
-        for attached in self._attached:
-            attached.clear()
+    def _plain(self, discarded: Iterable[pytest.TestReport]) -> list[dict[str, Any]]:
+        """Return reports as plain values, which pytest-xdist can send; their failures don't fail the run."""
+        plain: list[dict[str, Any]] = []
+        for report in discarded:
+            values = self._config.hook.pytest_report_to_serializable(
+                config=self._config, report=report
+            )
+            if report.failed:
+                values["outcome"] = RERUN
+            plain.append(values)
 
-        self._attached = []
-        return events
+        return plain
 
     def deliver(self) -> None:
-        """Count the events that no report carries: here, or in the coordinator once it has this worker's output."""
-        events = self._take_back()
-        events += [to_plain(event) for event in self.take()]
+        """Hand over what no report carries: here, or to the coordinator once it has this worker's output."""
+        discarded = self._plain(self._made)
+        events = [to_plain(event) for event in self.take()]
+        self._made = []
         if self._terminal:
+            self._terminal.log_discarded(discarded)
             self._terminal.count(events)
         else:
             output: dict[str, Any] = vars(self._config)["workeroutput"]
+            output[DISCARDED] = discarded
             output[EVENTS] = events
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory, gettempdir
 from traceback import walk_tb
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -204,7 +205,8 @@ class EvidenceTaker:
             # First, so that the note is the same as for the receipt.
             evidence.directory.parent.mkdir(parents=True, exist_ok=True)
             ignore_in_git(self._settings, item.config)
-            self._save_devices(item, sessions, evidence)
+            with collecting_evidence(self._recorder):
+                self._save_devices(item, sessions, evidence)
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
             return None
@@ -260,9 +262,7 @@ class EvidenceTaker:
             return
 
         since = self._recorder.now()
-        with collecting_evidence(self._recorder):
-            evidence = self._read(item, sessions)
-
+        evidence = self._read(item, sessions)
         if evidence is not None:
             item.stash[EVIDENCE_SINCE] = since
             item.stash[_BEFORE_TEAR_DOWN] = evidence
@@ -421,7 +421,8 @@ class EvidenceTaker:
         item: pytest.Item,
         sessions: "Mapping[str, Session]",
         evidence: Evidence,
-        excinfo: pytest.ExceptionInfo[BaseException],
+        raised: BaseException,
+        traceback: TracebackType | None,
         when: str,
         cause: BaseException | None,
         verdict: "Verdict | None",
@@ -430,14 +431,14 @@ class EvidenceTaker:
 
         ``cause`` is the error that explains the failure if it is not the test's own.
         """
-        failure = failure_of(cause or excinfo.value)
+        failure = failure_of(cause or raised)
         files = list(evidence.files)
         if trace := trace_of(item):
             # It is written when the attempt is over.
             files.append(_relative(trace, evidence))
 
-        waited = _waited(evidence, excinfo.value)
-        locator, failed_on = _locator(evidence, excinfo.value, waited)
+        waited = _waited(evidence, raised)
+        locator, failed_on = _locator(evidence, raised, waited)
         report = FailureReport(
             test=item.nodeid,
             attempt=attempt_of(item),
@@ -445,7 +446,7 @@ class EvidenceTaker:
             error_type=failure.name,
             error_message=failure.message,
             verdict=str(verdict or "test"),
-            source=self._source(excinfo),
+            source=self._source(traceback),
             actions=last_actions(evidence.actions, evidence.now),
             waited=waited,
             locator=locator,
@@ -624,10 +625,10 @@ class EvidenceTaker:
         path.write_bytes(content)
         evidence.files.append(path.relative_to(evidence.directory).as_posix())
 
-    def _source(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Source | None:
+    def _source(self, traceback: TracebackType | None) -> Source | None:
         """Return the failing line of the suite; None if no line of it is in the traceback."""
         stack = self._recorder.stack
-        frames = stack.of(excinfo.tb)
+        frames = stack.of(traceback)
         if not frames:
             return None
 

@@ -11,12 +11,14 @@ from pytest_device.plugin.output.allure_verdict import add_verdict, follow_verdi
 from pytest_device.plugin.output.exit_status import ExitStatus
 from pytest_device.plugin.output.terminal import (
     EVENTS,
+    RERUN,
     VERDICT,
     WAITED,
     Terminal,
     first_line,
 )
 from pytest_device.plugin.quarantine import QUARANTINE
+from pytest_device.plugin.state import ATTEMPTS, FAILED
 
 if TYPE_CHECKING:
     from pytest_device.report.phase import TestPhase
@@ -29,15 +31,12 @@ NOT_RETRIED: Final = "device_not_retried"
 """Property of a report: why the test does not run again."""
 QUARANTINED: Final = "device_quarantine"
 """Attribute and property of a report: the quarantine, and the error that it keeps from failing the run."""
-RERUN: Final = "rerun"
-"""The outcome that pytest-rerunfailures gives an attempt that it repeats."""
 OWNER: Final = "device_owner"
 """Attribute of a report: the first argument of the test's marker ``owner``."""
 
 _AROUND_CALL: Final = frozenset({"setup", "teardown"})
-
-_ATTEMPTS: Final = pytest.StashKey[int]()
-"""How often a test was attempted so far."""
+_OUTCOMES: Final = frozenset({"passed", "failed", "skipped"})
+"""Those of pytest; a plugin that repeats a test gives its attempts another one."""
 
 _Status = tuple[str, str, tuple[str, dict[str, bool]]]
 
@@ -48,20 +47,22 @@ class Outcomes:
     def __init__(self, config: pytest.Config) -> None:
         follow_verdicts(config)
 
+    # Around whatever needs the number of the attempt.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        """Begin an attempt."""
+        item.stash[ATTEMPTS] = item.stash.get(ATTEMPTS, 0) + 1
+        item.stash[FAILED] = False
+        yield
+
     # Around the hooks that attach the verdict and retry.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
+        self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Add the verdict to the test's properties, and apply its quarantine."""
         report = yield
 
-        # Whoever repeats the test sets it up again.
-        if call.when == "setup":
-            item.stash[_ATTEMPTS] = item.stash.get(_ATTEMPTS, 0) + 1
-
-        vars(report)[ATTEMPT] = item.stash.get(_ATTEMPTS, 1)
-        vars(report)[OWNER] = _owner_of(item)
         if verdict := vars(report).get(VERDICT):
             add_property(item, report, VERDICT, verdict)
             add_verdict(item.config, verdict)
@@ -88,6 +89,22 @@ def add_property(
     item.user_properties.append((name, value))
     if (name, value) not in report.user_properties:
         report.user_properties.append((name, value))
+
+
+def note_attempt(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Attach to a report which attempt of whose test it belongs to."""
+    vars(report)[ATTEMPT] = item.stash.get(ATTEMPTS, 1)
+    vars(report)[OWNER] = _owner_of(item)
+
+
+def attempt_in(report: pytest.TestReport) -> int:
+    """Return the number of the attempt in its process, from 1."""
+    return int(vars(report).get(ATTEMPT, 1))
+
+
+def is_repeated(report: pytest.TestReport) -> bool:
+    """Return whether the test runs again because of this failure, by this plugin or by another one."""
+    return RETRIED in vars(report) or str(report.outcome) not in _OUTCOMES
 
 
 def _owner_of(item: pytest.Item) -> str:
@@ -177,7 +194,7 @@ def phase_of(report: pytest.TestReport) -> "TestPhase":
 
     carried: dict[str, Any] = vars(report)
     error = carried.get(RETRIED) or carried.get(QUARANTINED) or ""
-    if report.failed or str(report.outcome) == RERUN:
+    if report.failed or (is_repeated(report) and not error):
         error = first_line(report)
 
     sessions = [
@@ -190,7 +207,7 @@ def phase_of(report: pytest.TestReport) -> "TestPhase":
         test=report.nodeid,
         when=str(report.when),
         outcome=_outcome(report),
-        attempt=carried.get(ATTEMPT, 1),
+        attempt=attempt_in(report),
         # Two clocks: the wait may seem longer than the phase.
         seconds=max(0.0, report.duration - carried.get(WAITED, 0.0)),
         waited_seconds=carried.get(WAITED, 0.0),
@@ -212,4 +229,4 @@ def _outcome(report: pytest.TestReport) -> str:
     if report.failed and (report.when in _AROUND_CALL or VERDICT in vars(report)):
         return "error"
 
-    return str(report.outcome)
+    return RERUN if is_repeated(report) else str(report.outcome)

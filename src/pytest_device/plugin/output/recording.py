@@ -40,7 +40,11 @@ def recorder_of(config: pytest.Config) -> Recorder:
 
 @contextmanager
 def collecting_evidence(recorder: Recorder) -> Generator[None]:
-    """Record what is read from devices in the block as evidence, not as commands of the test."""
+    """Record what is read from devices in the block as evidence, not as commands of the test; may be nested."""
+    if recorder.collects_evidence:
+        yield
+        return
+
     with recorder.step(
         "Collect evidence", method="hook", group="configuration", stack=()
     ):

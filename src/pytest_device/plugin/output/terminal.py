@@ -40,7 +40,20 @@ VERDICT_OF_SUBTESTS: Final = "device_verdict_of_subtests"
 CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
 EXPLANATION: Final = "device_explanation"
-"""Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
+DISCARDED: Final = "device_discarded"
+"""Attributes of a test report, which pytest-xdist sends to the coordinator unchanged.
+
+The last has the reports before it that nobody has logged.
+"""
+RERUN: Final = "rerun"
+"""The outcome of a failure that another plugin does not report as one, since it repeats the test."""
+_READERS: Final = (
+    "device-reports",
+    "device-outcome-reporter",
+    "device-report",
+    "device-ci-report",
+)
+"""The plugins that are also told of reports that nobody has logged: those that mask or write what the run reports."""
 _HIDDEN: Final = "*** (shown on a terminal only)"
 """In place of the URL of a live preview, which is a secret."""
 _MAX_DETAILS: Final = 5
@@ -302,6 +315,27 @@ class Terminal:
             if note := save():
                 self.note(note)
 
+    def log_discarded(
+        self, discarded: Iterable[dict[str, Any]], worker: str = ""
+    ) -> None:
+        """Report the phases of attempts whose reports another plugin has discarded, in this plugin's own reports only."""
+        plugins = self._config.pluginmanager
+        for values in discarded:
+            report = self._config.hook.pytest_report_from_serializable(
+                config=self._config, data=values
+            )
+            if worker:
+                report.worker_id = worker
+
+            self._count(report)
+            others = [
+                plugin
+                for plugin in plugins.get_plugins()
+                if plugins.get_name(plugin) not in _READERS
+            ]
+            readers = plugins.subset_hook_caller("pytest_runtest_logreport", others)
+            readers(report=report)
+
     # Before pytest completes the test's JUnit XML, which gets the attachments.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -311,11 +345,19 @@ class Terminal:
         if EVENTS not in carried:
             return
 
+        worker = str(carried.get("worker_id", ""))
+        # pytest keeps the report until the end of the run.
+        self.log_discarded(carried.pop(DISCARDED, ()), worker)
         self._name_attachments(report)
+        self._count(report)
 
+    def _count(self, report: pytest.TestReport) -> None:
+        """Add what a report says of sessions and durations to the reports of the run."""
+        carried: dict[str, Any] = vars(report)
+        worker = str(carried.get("worker_id", ""))
         events = [_read(values) for values in carried[EVENTS]]
         for event in events:
-            if worker := carried.get("worker_id"):
+            if worker:
                 self.show_event(event, worker)
 
             self.event(event)
@@ -527,6 +569,11 @@ def error_text(report: pytest.TestReport | pytest.CollectReport) -> str:
         return report.longrepr
 
     return report.longreprtext
+
+
+def error_of(report: pytest.TestReport) -> BaseException:
+    """Return the error of a phase that raised none: a hook of the suite made its report a failure."""
+    return pytest.fail.Exception(error_text(report))
 
 
 def first_line(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -21,7 +21,7 @@ from pytest_device.plugin.output.recording import (
     collecting_evidence,
     recorder_of,
 )
-from pytest_device.plugin.output.terminal import EXPLANATION
+from pytest_device.plugin.output.terminal import EXPLANATION, error_of
 from pytest_device.plugin.selection import requests_device
 from pytest_device.plugin.state import FAILED, requirements_of
 from pytest_device.spec import SessionType
@@ -150,6 +150,8 @@ class DeviceTraces:
         self._recorder = recorder_of(config)
         self._root = artifacts.root_of(self._settings, config)
         self._open: list[_SafeTrace] = []
+        self._error: tuple[Failure, Sequence[Frame]] | None = None
+        """What the attempt failed with whose report is being made."""
 
     def finish_left_over(self) -> None:
         """Make the archives of traces that a killed run left behind."""
@@ -219,11 +221,13 @@ class DeviceTraces:
         if recording is None:
             return (yield)
 
+        since = item.stash.get(EVIDENCE_SINCE, self._recorder.now())
         if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
             report = yield
+            if report.failed:
+                self._failed_by_hook(report, item, since)
         else:
-            since = item.stash.get(EVIDENCE_SINCE, self._recorder.now())
-            report = yield from self._failed(call.excinfo, recording, since)
+            report = yield from self._failed(call.excinfo, item, since)
 
         if report.when == "call":
             self._add_output(report)
@@ -245,6 +249,12 @@ class DeviceTraces:
             self._root.rmdir()
 
     def _begin(self, item: pytest.Item) -> None:
+        # A plugin that repeats a test may ask for no report of the teardown.
+        if RECORDING in item.stash:
+            if self._error:
+                self._recorder.error(*self._error)
+            self._end(item)
+
         # Also in an attempt without a trace: failure.md and the report of the run are made of it.
         recording = item.stash[RECORDING] = Recording()
         self._recorder.follow(recording)
@@ -280,27 +290,48 @@ class DeviceTraces:
     def _failed(
         self,
         excinfo: pytest.ExceptionInfo[BaseException],
-        recording: Recording,
+        item: pytest.Item,
         since: float,
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Record an error; what is read from the devices from ``since`` on belongs to the action that failed."""
+        recording = item.stash[RECORDING]
         failure = failure_of(excinfo.value)
         frames = self._frames(excinfo.tb)
         # The wait that the error ended gets it, too.
         self._recorder.end_waits(failure)
         failing = self._recorder.failing_action(failure, frames)
         explanation: Sequence[str] = ()
+        self._error = failure, frames
         try:
             with collecting_evidence(self._recorder):
                 report = yield
 
             explanation = vars(report).get(EXPLANATION, ())
         finally:
-            self._recorder.error(failure, frames, explanation)
+            self._error = None
+            # Else a plugin has run the test again before its report, and this is another attempt.
+            if item.stash.get(RECORDING, None) is recording:
+                self._recorder.error(failure, frames, explanation)
+
+        if item.stash[RECORDING] is not recording:
+            if report.failed:
+                self._failed_by_hook(report, item, since)
+            return report
 
         self._recorder.attach(failing, *_attachments(recording, since))
         self._show(failing, recording, since)
         return report
+
+    def _failed_by_hook(
+        self, report: pytest.TestReport, item: pytest.Item, since: float
+    ) -> None:
+        """Record the error of a report that a hook of the suite or a plugin made."""
+        recording = item.stash[RECORDING]
+        failure = failure_of(error_of(report))
+        failing = self._recorder.failing_action(failure, ())
+        self._recorder.error(failure, (), vars(report).get(EXPLANATION, ()))
+        self._recorder.attach(failing, *_attachments(recording, since))
+        self._show(failing, recording, since)
 
     def _show(self, failing: Action, recording: Recording, since: float) -> None:
         """Show beside the failing action what its device showed, else that of the last command."""

@@ -19,7 +19,7 @@ from pytest_device.plugin.options import (
 )
 from pytest_device.plugin.output.outcomes import phase_of, watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.output.terminal import EVENTS, Terminal
+from pytest_device.plugin.output.terminal import DISCARDED, EVENTS, Terminal
 from pytest_device.plugin.signals import GracefulShutdown
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES, add_durations
 from pytest_device.plugin.xdist.channel import CHANNEL, Channel, WorkerChannel
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 class _Gateway(Protocol):
     """The part of execnet's ``Gateway`` in use."""
 
+    @property
+    def id(self) -> str: ...
     @property
     def spec(self) -> Any: ...
     def newchannel(self) -> Channel: ...
@@ -249,6 +251,8 @@ class Coordinator:
     def pytest_testnodedown(self, node: Worker) -> None:
         """Collect the worker's usage errors, and events that its reports did not carry."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
+        worker = escaped(node.gateway.id)
+        self._terminal.log_discarded(output.get(DISCARDED, ()), worker)
         self._terminal.count(output.get(EVENTS, ()))
         if node in self._channels:  # it may have ended before it was set up
             self._channels[node].lost()
