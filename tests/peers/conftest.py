@@ -9,6 +9,7 @@ from tests.plugin import conftest as plugin
 
 PEERS = (
     "allure_pytest",
+    "flaky",
     "pyfakefs",
     "pytest_asyncio",
     "pytest_bdd",
@@ -33,7 +34,8 @@ def service(
 ) -> FaultyService:
     """The service, for a suite with the default sharing of sessions."""
     monkeypatch.delenv("DEVICE_SHARE")
-    monkeypatch.delenv("PYTEST_ADDOPTS")  # every plugin takes part here
+    # Every plugin takes part here but the one that runs each test itself, so that pytest-rerunfailures never does.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:flaky")
     # Else pytest-asyncio warns.
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     return configured_service

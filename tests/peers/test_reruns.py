@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.test_device_report import of_method
+from tests.plugin.test_device_report import attempts_of, of_method
 from tests.plugin.test_device_run import report_in
 
 FLAKY = """
@@ -272,3 +272,84 @@ def test_pytest_rerunfailures_repeats_failures_and_this_plugin_lost_devices(
     (test,) = report["tests"]
     outcomes = [attempt["outcome"] for attempt in test["attempts"]]
     assert outcomes == ["retried", "rerun", "passed"]
+
+
+REPEATED_BY_FLAKY: Final = """
+import pytest
+from flaky import flaky
+pytestmark = pytest.mark.device(platform="android")
+seen = []
+
+@flaky(max_runs=3)
+def test_flaky(device_session):
+    seen.append(device_session.id)
+    assert len(seen) == 3, f"attempt {len(seen)}"
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_each_attempt_of_flaky_has_its_own_outcome_trace_and_directory(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+) -> None:
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # which leaves it out
+    pytester.makepyfile(test_it=REPEATED_BY_FLAKY)
+
+    result = pytester.runpytest("--device-report-run=it", "--device-trace=on", *options)
+
+    result.assert_outcomes(passed=1)
+    assert attempts_of(pytester.path) == [
+        ("rerun", "failed", "AssertionError: attempt 1"),
+        ("rerun", "failed", "AssertionError: attempt 2"),
+        ("passed", "passed", None),
+    ]
+    traces = sorted(pytester.path.glob("device-artifacts/*/trace.zip"))
+    names = [path.parent.name for path in traces]
+    assert names == [names[0], f"{names[0]}-rerun-1", f"{names[0]}-rerun-2"]
+    for number, trace in enumerate(traces[:2], 1):
+        failure = json.loads((trace.parent / "failure.json").read_text())
+        assert failure["attempt"] == number
+
+    assert set(service.statuses()) == {"stopped"}
+
+
+def test_a_lost_device_is_retried_after_an_attempt_that_failed_itself(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", skip=1)
+    pytester.makepyfile(test_it=FLAKY.partition("def test_steady")[0])
+
+    result = pytester.runpytest(
+        "--reruns=1",
+        "--device-retry-infrastructure=1",
+        "--device-share=test",
+        "--device-report-run=it",
+    )
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 2}
+    assert [each[0] for each in attempts_of(pytester.path)] == [
+        "rerun",
+        "retried",
+        "passed",
+    ]
+
+
+def test_an_attempt_that_flaky_repeats_is_not_retried_once_more(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # which leaves it out
+    service.add_fault("boot", "fail")
+    pytester.makepyfile(test_it=REPEATED_BY_FLAKY.replace("== 3", "== 1"))
+
+    result = pytester.runpytest(
+        "--device-retry-infrastructure=1", "--device-report-run=it"
+    )
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+    assert [each[0] for each in attempts_of(pytester.path)] == [
+        "retried",
+        "passed",
+    ]
+    assert sorted(service.statuses()) == ["errored", "stopped"]
