@@ -211,6 +211,23 @@ def test_nobody_is_told_of_a_test_that_has_ended(recorder: Recorder) -> None:
     assert not list(recording.actions)
 
 
+def test_an_attempt_that_begins_while_another_ones_evidence_is_read_has_none_of_it(
+    recorder: Recorder,
+) -> None:
+    first, second = Recording(), Recording()
+    recorder.follow(first)
+
+    with collecting_evidence(recorder):
+        recorder.unfollow(first)
+        recorder.follow(second)
+        with pytest.raises(LookupError):
+            tap(recorder, [].pop)
+
+    (action,) = second.actions
+    assert (action.method, action.parent) == ("tap", "")
+    assert action.error is not None
+
+
 def test_of_a_trace_that_is_full_only_steps_and_errors_follow(
     recorder: Recorder, trace: PlaywrightTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
