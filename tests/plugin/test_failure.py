@@ -30,6 +30,8 @@ LITERAL = "staple-of-batteries"
 CORE = "planted-core-of-a-secret"
 SUITE = f"""
 import os, pytest, time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from selenium.common.exceptions import NoSuchElementException, TimeoutException
 from selenium.webdriver.support import expected_conditions as EC
 from selenium.webdriver.support.wait import WebDriverWait
@@ -128,6 +130,20 @@ class TestAndroid:
 def test_has_two_devices(device_drivers):
     device_drivers["alice"].find_element(ID, "sign-in").click()
     device_drivers["bob"].find_element("-ios predicate string", "label == 'sign-out'")
+
+@pytest.mark.device("alice", **android)
+@pytest.mark.device("bob", **ios)
+def test_searches_two_devices(device_drivers):
+    with ThreadPoolExecutor(1) as threads:
+        for name in ("alice", "bob", "bob"):
+            found = threads.submit(device_drivers[name].find_element, ID, "sign-in")
+        found.result()
+
+    try:
+        WebDriverWait(device_drivers["bob"], 0.6).until(lambda driver: driver.find_element(ID, "sing-in"))
+    finally:
+        with suppress(NoSuchElementException):
+            device_drivers["alice"].find_element(ID, "sign-out")
 """
 
 
@@ -436,6 +452,27 @@ def test_several_devices_have_their_own_files_and_the_failing_one_is_named(
     (nearest, *_) = failure["nearest"]["elements"]
     assert (nearest["type"], nearest["label"]) == ("XCUIElementTypeButton", "sign-in")
     assert {"alice/screenshot.png", "bob/screenshot.png"} <= set(failure["files"])
+
+
+def test_an_error_is_about_the_device_and_the_command_that_raised_it(run: Run) -> None:
+    failure = run.failure("searches_two_devices")
+
+    # Not about the last command that failed, whose error the test handles.
+    assert failure["waited"]["locator"]["value"] == "sing-in"
+    assert failure["nearest"]["device"] == "bob"
+    assert failure["nearest"]["locator"]["value"] == "sing-in"
+    (nearest, *_) = failure["nearest"]["elements"]
+    assert nearest["type"] == "XCUIElementTypeButton"
+    line = "bob: accessibility id 'sing-in': no match; nearest 'sign-in'"
+    assert line in run.section("test_searches_two_devices").splitlines()
+
+
+def test_actions_in_threads_have_the_line_of_the_test_and_the_device(run: Run) -> None:
+    actions = run.failure("searches_two_devices")["actions"]
+    in_threads = [action for action in actions if "sign-in'" in action["title"]]
+
+    assert [action["device"] for action in in_threads] == ["alice", "bob", "bob"]
+    assert all(action["at"].startswith("test_it.py:") for action in in_threads)
 
 
 def test_the_pages_of_a_local_session_are_kept(run: Run) -> None:

@@ -1,8 +1,10 @@
 """What the recorder hands over, and what becomes of it in a trace: order, waits, the clock, limits, and leftovers."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -26,13 +28,14 @@ from pytest_device.trace.playwright import (
 from pytest_device.trace.reader import read
 from pytest_device.trace.recorder import Command, DeviceRecorder, Recorder
 from pytest_device.trace.recording import Recording
-from pytest_device.trace.values import Device, Failure
+from pytest_device.trace.values import Device, Frame
 from pytest_device.trace.viewer import VIEWER, installed_viewers, served
 from tests.fakes.clock import FakeClock
 from tests.fakes.http_server import running
 
 TAP = Command("Device", "tap", "Tap {element}", {"element": "id 'pay'"}, is_acting=True)
 PHONE = Device("device-1", "", "android", "appium")
+TABLET = Device("device-2", "tablet", "android", "appium")
 
 
 @pytest.fixture
@@ -108,13 +111,21 @@ def test_a_failed_command_is_the_action_that_failed_the_test(
     def fails() -> None:
         raise LookupError("no such element")
 
-    with pytest.raises(LookupError):
-        tap(recorder, fails)
+    errors: list[LookupError] = []
+    for device in (PHONE, TABLET):
+        with pytest.raises(LookupError) as caught:
+            DeviceRecorder(recorder, device).record(TAP, "/tap", fails)
+        errors.append(caught.value)
 
-    key = recording.actions[-1].key
-    failing = recorder.failing_action(Failure("LookupError", "no such element"), [])
-    assert failing.key == key
-    other = recorder.failing_action(Failure("AssertionError", "1 == 2"), [])
+    # Alike, and the test fails by the first one.
+    failing = [recorder.failing_action(error, []) for error in errors]
+    assert [action.key for action in failing] == [
+        action.key for action in recording.actions
+    ]
+    assert [action.device for action in failing] == [PHONE, TABLET]
+    own = LookupError("the app has no such element")
+    assert recorder.failing_action(own, []).device == TABLET
+    other = recorder.failing_action(AssertionError("1 == 2"), [])
     assert other.method == "fail"
 
 
@@ -132,12 +143,13 @@ def test_the_error_of_a_command_that_reads_evidence_is_none_of_the_test(
         tap(recorder, fails)
 
     assert recording.actions[-1].error is None
-    failing = recorder.failing_action(Failure("LookupError", "no screenshot"), [])
+    failing = recorder.failing_action(LookupError("no screenshot"), [])
     assert failing.method == "fail"
 
 
-def test_a_timeout_is_the_error_of_the_wait_that_polled_last(
-    recorder: Recorder, clock: FakeClock
+@pytest.mark.parametrize("waits_again", [False, True])
+def test_a_timeout_is_the_error_of_the_wait_that_raised_it(
+    recorder: Recorder, clock: FakeClock, *, waits_again: bool
 ) -> None:
     recording = Recording()
     recorder.follow(recording)
@@ -155,16 +167,83 @@ def test_a_timeout_is_the_error_of_the_wait_that_polled_last(
     def pair() -> None:
         with recorder.step("pair"):
             # The recorder takes it for going on until this device gets another command.
-            wait_for(tablet, is_there=True)
-            wait_for(PHONE, is_there=False)
+            wait_for(TABLET, is_there=True)
+            try:
+                wait_for(PHONE, is_there=False)
+            finally:
+                if waits_again:
+                    wait_for(TABLET, is_there=True)
 
-    tablet = Device("device-2", "tablet", "android", "appium")
-    with pytest.raises(TimeoutException):
+    with pytest.raises(TimeoutException) as caught:
         pair()
 
     waits = [action for action in recording.actions if action.kind == "wait"]
-    assert [wait.device for wait in waits] == [tablet, PHONE]
-    assert [wait.error is None for wait in waits] == [True, False]
+    failed = [wait for wait in waits if wait.error]
+    assert [wait.device for wait in failed] == [PHONE]
+    assert recorder.failing_action(caught.value, []) == failed[0]
+
+
+def in_an_executor(recorder: Recorder) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(DeviceRecorder(recorder, PHONE).record, TAP, "/tap", dict).result()
+
+
+def in_tasks(recorder: Recorder) -> None:
+    async def press(device: Device) -> None:
+        record = partial(DeviceRecorder(recorder, device).record, TAP)
+        await asyncio.to_thread(record, "/tap", dict)
+        await asyncio.to_thread(DeviceRecorder(recorder, device).record, TAP, "", dict)
+
+    async def both() -> None:
+        await asyncio.gather(press(PHONE), press(TABLET))
+
+    asyncio.run(both())
+
+
+def in_the_executor_of_a_loop(recorder: Recorder) -> None:
+    async def waits() -> None:
+        record = DeviceRecorder(recorder, PHONE).record
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, record, TAP, "/tap", dict)
+
+    asyncio.run(waits())
+
+
+def in_tasks_that_do_not_say_what_they_started(recorder: Recorder) -> None:
+    async def press(device: Device) -> None:
+        record = DeviceRecorder(recorder, device).record
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, record, TAP, "/tap", dict)
+
+    async def both() -> None:
+        await asyncio.gather(press(PHONE), press(TABLET))
+
+    asyncio.run(both())
+
+
+@pytest.mark.parametrize(
+    ("run", "functions"),
+    [
+        (in_an_executor, {"in_an_executor"}),
+        (in_tasks, {"press"}),
+        (in_the_executor_of_a_loop, {"waits"}),
+        # That of the task that runs just then, else where the test begins.
+        (in_tasks_that_do_not_say_what_they_started, {"press", "test_it"}),
+    ],
+)
+def test_a_command_in_a_thread_has_the_line_that_started_it(
+    recorder: Recorder, run: Callable[[Recorder], None], functions: set[str]
+) -> None:
+    recording = Recording()
+    recorder.follow(recording)
+
+    with recorder.step("Test", stack=[Frame("test_it.py", 1, "test_it")]):
+        run(recorder)
+
+    commands = [action for action in recording.actions if action.kind == "command"]
+    assert commands
+    assert all(command.device for command in commands)
+    assert {command.stack[0].function for command in commands} <= functions
 
 
 def test_the_longest_time_without_a_command_is_known_of_each_device(
@@ -237,7 +316,7 @@ def test_of_a_trace_that_is_full_only_steps_and_errors_follow(
         tap(recorder)
     with recorder.step("the end"):
         pass
-    recorder.error(Failure("AssertionError", "1 == 2"), [])
+    recorder.error(AssertionError("1 == 2"), [])
 
     path = trace.finish()
     assert len(events(path, "0-trace.trace")) < 15

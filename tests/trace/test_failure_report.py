@@ -174,6 +174,9 @@ def test_the_nearest_elements_are_of_the_device_on_which_it_failed() -> None:
 
     assert to_json(on_bob)["nearest"]["elements"][0]["type"] == "XCUIElementTypeButton"
     assert to_json(replace(REPORT, failed_on="nobody"))["nearest"] is None
+    # Its screen could not be read.
+    only_alice = replace(on_bob, screens=REPORT.screens[:1])
+    assert to_json(only_alice)["nearest"] is None
 
 
 def test_the_last_ten_actions_of_the_suite_are_kept() -> None:

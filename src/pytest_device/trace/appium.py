@@ -20,6 +20,7 @@ from pytest_device.trace.recorder import (
     as_json,
     bounded,
     masked_typed,
+    note_action,
 )
 from pytest_device.trace.tree import is_secret_field
 from pytest_device.trace.values import Box, Failure, Group, Locator
@@ -31,6 +32,8 @@ _MAX_LINES: Final = 500
 _SESSION: Final = "sessionId"
 _OK: Final = 200
 _NO_RESPONSE: Final = -1
+_ACTION: Final = "pytest_device_action"
+"""Key in a response to a command that failed: its action. The client raises the error later, and elsewhere."""
 
 _NEW_SESSION: Final = "newSession"
 _FIND: Final = {
@@ -96,6 +99,13 @@ _NOT_SHOWN: Final = frozenset({_SESSION, "id", "using", "w3c"})
 _TEXT_ARGUMENTS: Final = frozenset({"text", "value", "keys", "content", "password"})
 
 
+def note_response(error: BaseException, response: Mapping[str, Any]) -> None:
+    """Note on an error of the client the action whose response it made of it."""
+    action = response.get(_ACTION)
+    if action:
+        note_action(error, action)
+
+
 class RecordingConnection(AppiumConnection):
     """A connection that records each command and its response."""
 
@@ -151,17 +161,24 @@ class _Commands:
         bounds = self._bounds(command, sent)
         opened = self._recorder.begin(described)
         response: dict[str, Any] = {}
+        raised: BaseException | None = None
 
         try:
             response = self._connection.send_unrecorded(command, params)
         except BaseException as error:
             opened.error = Failure(type(error).__name__, str(error))
+            raised = error
             raise
         else:
             self._note_response(command, sent, response, opened)
             return response
         finally:
             action = self._recorder.end(opened)
+            if raised:
+                note_action(raised, action)
+            elif opened.error:
+                response[_ACTION] = action
+
             self._record_exchange(command, sent, described, response, opened)
 
             if response and not opened.error:

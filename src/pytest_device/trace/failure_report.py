@@ -137,7 +137,8 @@ class FailureReport:
     def screen(self) -> Screen | None:
         """The screen of the device on which the test failed, None if there is none."""
         for shown in self.screens:
-            if shown.device == self.failed_on or len(self.screens) == 1:
+            # A single screen may be that of another device, whose own could not be read.
+            if shown.device == self.failed_on:
                 return shown.screen
 
         return None
@@ -152,7 +153,11 @@ class FailureReport:
     def lines(self) -> tuple[str, ...]:
         """Return what the error does not say, a line each: what a wait waited for, and what is nearest."""
         waited = str(self.waited) if self.waited else ""
-        return tuple(filter(None, (waited, self.nearest_line())))
+        nearest_line = self.nearest_line()
+        if nearest_line and self.failed_on and len(self.devices) > 1:
+            nearest_line = f"{self.failed_on}: {nearest_line}"
+
+        return tuple(filter(None, (waited, nearest_line)))
 
     def missing_line(self) -> str:
         """Return the first piece that is missing; empty if the verdict is about the device, which says it already."""

@@ -2,7 +2,15 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +22,7 @@ from pytest_device.redact import MASK, Redactor
 from pytest_device.secret_registry import SECRETS
 from pytest_device.trace.masking import Masker
 from pytest_device.trace.screen import Screen
-from pytest_device.trace.stack import SuiteStack, WaitCall
+from pytest_device.trace.stack import SuiteStack, WaitCall, chain_of
 from pytest_device.trace.values import (
     Action,
     Attachment,
@@ -43,6 +51,8 @@ _MAX_RESULT: Final = 2_000
 """Characters of a result; longer ones are cut off."""
 _OK: Final = 200
 _TIMEOUT: Final = "TimeoutException"
+_ACTION: Final = "_device_action"
+"""Attribute of an error: the action that raised it."""
 _ADVERTISEMENT: Final = "; For documentation on this error"
 """What Selenium appends to many messages."""
 
@@ -174,6 +184,14 @@ class Recorder:
         """The key of the innermost open step, empty if there is none."""
         return self._open[-1].key if self._open else ""
 
+    def frames_now(self) -> tuple[Sequence[Frame], WaitCall | None]:
+        """Return the lines of the suite that make a call now, and its wait; in a thread, at least where the step began."""
+        frames, wait = self.stack.now()
+        if not frames and self._open and self.stack.is_in_a_thread():
+            return self._open[-1].stack, wait
+
+        return frames, wait
+
     @contextmanager
     def step(
         self,
@@ -189,7 +207,7 @@ class Recorder:
             yield None
             return
 
-        frames = self.stack.now()[0] if stack is None else stack
+        frames = self.frames_now()[0] if stack is None else stack
         action = Action(
             self.new_key("step"),
             self.parent,
@@ -207,7 +225,9 @@ class Recorder:
         try:
             yield opened
         except BaseException as error:
-            opened.error = opened.error or failure_of(error)
+            # Their times belong within the step.
+            self.end_waits(error)
+            opened.error = opened.error or self.explained(error)
             raise
         finally:
             self._close_step(opened)
@@ -216,37 +236,39 @@ class Recorder:
         if opened.action.key not in {step.key for step in self._open}:
             return  # of a test that is over
 
-        # Their times belong within the step.
-        self.end_waits(opened.error)
-        if opened.error:
-            opened.error = self._explained(opened.error)
-
+        self.end_waits()
         self._open = [step for step in self._open if step.key != opened.action.key]
         opened.end()
 
     def error(
-        self, failure: Failure, stack: Sequence[Frame], explanation: Sequence[str] = ()
+        self,
+        error: BaseException,
+        stack: Sequence[Frame],
+        explanation: Sequence[str] = (),
     ) -> None:
         """Record the error of the test, with lines that it does not have itself."""
-        explained = self._explained(failure)
+        explained = self.explained(error)
         message = "\n".join([explained.message, *explanation])
         self.add(TestError(self.now(), replace(explained, message=message), stack))
 
-    def _explained(self, failure: Failure) -> Failure:
-        """Return a timeout with what was waited for: Selenium's has no message."""
+    def explained(self, error: BaseException) -> Failure:
+        """Return an error as a value; a timeout with what was waited for: Selenium's has no message."""
+        failure = failure_of(error)
+        action = action_of(error)
         is_unexplained = failure.name == _TIMEOUT and not failure.message
-        action = self._last_failed
-        if is_unexplained and action and action.wait and action.error:
-            return action.error
+        return action.error if is_unexplained and action and action.error else failure
 
-        return failure
-
-    def failing_action(self, failure: Failure, stack: Sequence[Frame]) -> Action:
-        """Return the action that failed the test: the last command or wait with this error.
+    def failing_action(self, error: BaseException, stack: Sequence[Frame]) -> Action:
+        """Return the action that failed the test: the command or wait that raised the error.
 
         If there is none, it is a new action, such as an assertion.
         """
-        failure = self._explained(failure)
+        raising = action_of(error)
+        if raising:
+            return raising
+
+        failure = failure_of(error)
+        # The suite may have raised an error of its own, with the text of that of a command.
         last = self._last_failed
         if last and last.error and _is_same(last.error, failure):
             return last
@@ -314,7 +336,7 @@ class Recorder:
                 "expected": wait.condition,
                 "timeout_seconds": wait.timeout_seconds,
             },
-            self.stack.now()[0], device, locator=wait.locator, wait=wait,
+            self.frames_now()[0], device, locator=wait.locator, wait=wait,
         )  # fmt: skip
         begun = _OpenWait(call, action, now)
         self._waits[device.key] = begun
@@ -328,36 +350,44 @@ class Recorder:
         if current:
             current.last_poll = self.now()
 
-    def end_waits(self, failure: Failure | None = None) -> None:
-        """End all waits; a timeout is the error of the one that polled last: that of another device may have succeeded."""
+    def end_waits(self, error: BaseException | None = None) -> None:
+        """End all waits; a timeout that led to an error is the error of the wait that raised it."""
         with self._lock:
-            if failure and failure.name == _TIMEOUT and self._waits:
-                self._end_wait(self._polled_last(), failure)
+            for link in chain_of(error) if error else ():
+                self._end_raising(link)
 
             for key in list(self._waits):
                 self._end_wait(key)
 
-    def _polled_last(self) -> str:
-        """Return the key of the device whose wait polled last."""
-        by_last_poll = sorted(self._waits, key=lambda key: self._waits[key].last_poll)
-        return by_last_poll[-1]
+    def _end_raising(self, error: BaseException) -> None:
+        """End the wait that raised a timeout."""
+        if type(error).__name__ != _TIMEOUT:
+            return
 
-    def _end_wait(self, key: str, failure: Failure | None = None) -> None:
+        calls = {call.key for call in self.stack.waits_in(error.__traceback__)}
+        # Its condition may use several devices.
+        raising = [key for key, wait in self._waits.items() if wait.call.key in calls]
+        if raising:
+            polled_last = max(raising, key=lambda key: self._waits[key].last_poll)
+            self._end_wait(polled_last, error)
+
+    def _end_wait(self, key: str, error: BaseException | None = None) -> None:
         ended = self._waits.pop(key)
-        if failure is None:
+        if error is None:
             # What followed is noticed later: a wait that succeeded ended with its last poll.
             self.add(replace(ended.action, end=ended.last_poll))
             return
 
+        failure = failure_of(error)
         wait = ended.action.wait
         if wait and not failure.message:
             condition = f"{wait.condition} {wait.locator or ''}".rstrip()
             message = f"not within {wait.timeout_seconds:g} s: {condition}"
             failure = replace(failure, message=message)
 
-        action = replace(ended.action, end=self.now(), error=failure)
+        action = self.add(replace(ended.action, end=self.now(), error=failure))
         self._last_failed = action
-        self.add(action)
+        note_action(error, action)
 
 
 class Silences:
@@ -484,7 +514,7 @@ class DeviceRecorder:
             self.recorder.silences.end(self.device.key)
         self.recorder.masker.learn(*command.typed)
         SECRETS.learn(*command.passwords)
-        frames, wait = self.recorder.stack.now()
+        frames, wait = self.recorder.frames_now()
         parent = self.recorder.wait_parent(self.device, wait)
         # The viewer hides the step of the evidence, but not what is in it.
         is_evidence = self.recorder.collects_evidence
@@ -510,12 +540,14 @@ class DeviceRecorder:
         """Send a command and record it, with its request and response."""
         opened = self.begin(command)
         status = 0
+        raised: BaseException | None = None
         try:
             result = send()
             status = _OK
             opened.result = bounded(result)
         except BaseException as error:
             opened.error = failure_of(error)
+            raised = error
             raise
         else:
             return result
@@ -523,6 +555,8 @@ class DeviceRecorder:
             # In evidence, the error becomes the result.
             message = opened.error.message if opened.error else None
             action = self.end(opened)
+            if raised:
+                note_action(raised, action)
             self.exchange(
                 action,
                 "POST",
@@ -620,6 +654,22 @@ def failure_of(error: BaseException) -> Failure:
 
     shown = without_colors(message.partition(_ADVERTISEMENT)[0])
     return Failure(type(error).__name__, shown)
+
+
+def note_action(error: BaseException, action: Action) -> None:
+    """Note on an error which action raised it: several devices may fail alike at once, and some errors are handled."""
+    # Not setattr: the class may refuse it, as a frozen dataclass does.
+    vars(error)[_ACTION] = action
+
+
+def action_of(error: BaseException) -> Action | None:
+    """Return the command or wait that raised an error, None if none did."""
+    return vars(error).get(_ACTION)
+
+
+def actions_of(error: BaseException) -> Iterator[Action]:
+    """Yield the commands and waits that raised an error and those that led to it, the latest first."""
+    return filter(None, map(action_of, chain_of(error)))
 
 
 def _is_same(of_action: Failure, of_test: Failure) -> bool:

@@ -145,11 +145,13 @@ def _start(
 
 
 def _check_responses(started: "WebDriver") -> None:
-    """Make responses that are not Appium's errors, and escape error messages: the suite's own traceback shows them.
+    """Make responses that are not Appium's errors, name an error's command, and escape messages: tracebacks show them.
 
     The client treats a gateway's page as success: a click on a device that is gone would pass.
     """
     from selenium.common.exceptions import WebDriverException
+
+    from pytest_device.trace.appium import note_response
 
     check = started.error_handler.check_response
 
@@ -162,6 +164,7 @@ def _check_responses(started: "WebDriver") -> None:
                     f"not a response of Appium (status {response['status']}): {excerpt}"
                 )
         except WebDriverException as error:
+            note_response(error, response)
             if error.msg:
                 error.msg = escaped(error.msg)
             if error.stacktrace:

@@ -27,7 +27,7 @@ from pytest_device.plugin.output.artifacts import (
     ignore_in_git,
     not_saved,
 )
-from pytest_device.plugin.output.failure import chain_of, is_of_a_client
+from pytest_device.plugin.output.failure import is_of_a_client
 from pytest_device.plugin.output.recording import (
     EVIDENCE_SINCE,
     RECORDING,
@@ -54,12 +54,13 @@ from pytest_device.trace.failure_report import (
     to_json,
     to_markdown,
 )
-from pytest_device.trace.recorder import failure_of
+from pytest_device.trace.recorder import actions_of, failure_of
 from pytest_device.trace.screen import Screen
 from pytest_device.trace.screen_parsers import ScreenError, from_page_source
 from pytest_device.trace.screen_text import screen_text
+from pytest_device.trace.stack import chain_of
 from pytest_device.trace.tree import without_typed_secrets
-from pytest_device.trace.values import Action, filled_in
+from pytest_device.trace.values import Action, Locator, filled_in
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -437,8 +438,12 @@ class EvidenceTaker:
             # It is written when the attempt is over.
             files.append(_relative(trace, evidence))
 
-        waited = _waited(evidence, raised)
-        locator, failed_on = _locator(evidence, raised, waited)
+        raising = _raising(evidence, raised)
+        waited = _waited(evidence, raised, raising)
+        locator, failed_on = None, ""
+        if any(map(is_of_a_client, chain_of(raised))):
+            locator, failed_on = _locator(evidence, raising, waited)
+
         report = FailureReport(
             test=item.nodeid,
             attempt=attempt_of(item),
@@ -706,28 +711,51 @@ def _reported(name: str, session: "Session", *, has_page: bool) -> ReportedDevic
     )
 
 
-def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
-    """Return the polling wait that ended with an error or led to it, None if there was none."""
+def _raising(evidence: Evidence, error: BaseException) -> list[Action]:
+    """Return the commands and waits that raised an error or led to it, the latest first."""
+    actions = list(actions_of(error))
     # By name, since Selenium is loaded only by tests that use it.
+    names = [type(link).__name__ for link in chain_of(error)]
+    if not actions and "TimeoutException" in names:
+        # Without its traceback, the error says nothing of its wait.
+        actions = [action for action in evidence.actions if action.wait][-1:]
+
+    return actions
+
+
+def _waited(
+    evidence: Evidence, error: BaseException, raising: Sequence[Action]
+) -> Waited | None:
+    """Return the polling wait that ended with an error or led to it, None if there was none."""
+    for action in raising:
+        if action.wait is None:
+            continue
+
+        # The devices may have been read before it was known to end with this error.
+        ended = evidence.now if action.end is None else min(action.end, evidence.now)
+        return Waited(
+            condition=action.wait.condition,
+            timeout_seconds=action.wait.timeout_seconds,
+            seconds=round((ended - action.start) / 1000, 3),
+            locator=_locator(evidence, [action])[0],
+            message=action.wait.message,
+        )
+
+    return _polled(evidence, error)
+
+
+def _polled(evidence: Evidence, error: BaseException) -> Waited | None:
+    """Return what a loop of the suite or of a library repeated at last, None if it was no wait."""
     names = " ".join(type(link).__name__ for link in chain_of(error))
-    may_be_polled = True
 
     for action in reversed(actions_of_suite(evidence.actions)):
-        ended = evidence.now if action.end is None else action.end
-        seconds = round((ended - action.start) / 1000, 3)
+        if action.is_acting:
+            return None
 
-        if action.wait and "TimeoutException" in names:
-            return Waited(
-                condition=action.wait.condition,
-                timeout_seconds=action.wait.timeout_seconds,
-                seconds=seconds,
-                locator=action.wait.locator or failed_locator(evidence.actions)[0],
-                message=action.wait.message,
-            )
-
-        may_be_polled &= not action.is_acting
-        is_repeated = may_be_polled and action.times >= _MIN_POLLS
-        if is_repeated and ("Timeout" in names or _has_pauses(action, evidence)):
+        is_wait = "Timeout" in names or _has_pauses(action, evidence)
+        if action.times >= _MIN_POLLS and is_wait:
+            ended = evidence.now if action.end is None else action.end
+            seconds = round((ended - action.start) / 1000, 3)
             return Waited(
                 condition=filled_in(action.title, action.params),
                 timeout_seconds=_timeout_of(error, seconds),
@@ -776,17 +804,19 @@ def _timeout_of(error: BaseException, seconds: float) -> float | None:
 
 
 def _locator(
-    evidence: Evidence, error: BaseException, waited: Waited | None
-) -> tuple[Any, str]:
-    """Return the locator that failed, and the name of its device; None if no error of a client led to the failure."""
-    if not any(map(is_of_a_client, chain_of(error))):
-        return None, ""
+    evidence: Evidence, raising: Sequence[Action], waited: Waited | None = None
+) -> tuple[Locator | None, str]:
+    """Return the locator that failed, and the name of the device that was searched for it."""
+    if not raising:
+        locator, device = failed_locator(evidence.actions)
+        return (waited.locator if waited else None) or locator, device
 
-    locator, device = failed_locator(evidence.actions)
-    if waited and waited.locator:
-        return waited.locator, device
+    action = raising[0]
+    if action.locator:
+        return action.locator, action.device.name if action.device else ""
 
-    return locator, device
+    polls = [poll for poll in evidence.actions if poll.parent == action.key]
+    return failed_locator(polls)
 
 
 def _since_last_action(

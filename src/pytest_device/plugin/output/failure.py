@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
@@ -12,6 +12,7 @@ from pytest_device.controllers.appium.refusal import ADVERTISEMENT
 from pytest_device.plugin.state import requirements_of
 from pytest_device.report.lines import with_pages, without_pages
 from pytest_device.sessions.models import Session
+from pytest_device.trace.stack import chain_of
 
 _OURS: Final = "pytest_device"
 _CLIENTS: Final = frozenset(
@@ -57,28 +58,6 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
 
     # Pytest reads it earlier for a unittest case.
     error.traceback = type(error.traceback)(error.tb)
-
-
-def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, the members of groups, and those that led to them, the latest first, as Python shows them."""
-    pending = [error]
-    # By identity: an error of the suite may compare in its own way.
-    seen: set[int] = set()
-    while pending:
-        link = pending.pop()
-        if id(link) in seen:
-            continue
-
-        seen.add(id(link))
-        yield link
-
-        context = None if link.__suppress_context__ else link.__context__
-        earlier = link.__cause__ or context
-        if earlier is not None:
-            pending.append(earlier)
-        if isinstance(link, BaseExceptionGroup):
-            group = cast("BaseExceptionGroup[BaseException]", link)
-            pending += reversed(group.exceptions)
 
 
 def _package(module: object) -> str:

@@ -32,14 +32,13 @@ from pytest_device.trace.playwright import (
     archive,
     left_over,
 )
-from pytest_device.trace.recorder import CURRENT, Recorder, failure_of
+from pytest_device.trace.recorder import CURRENT, Recorder, failure_of, note_action
 from pytest_device.trace.recording import Recording
 from pytest_device.trace.screen_text import screen_text
 from pytest_device.trace.values import (
     DEVICE_WAIT,
     Action,
     Attachment,
-    Failure,
     Frame,
     Value,
 )
@@ -73,13 +72,15 @@ def waiting_for_device(config: pytest.Config) -> Generator[None]:
         # It waited for nothing, and so do all tests after it.
         raise
     except Exception as error:
-        _add_wait(recorder, before, failure_of(error))
+        _add_wait(recorder, before, error)
         raise
 
     _add_wait(recorder, before)
 
 
-def _add_wait(recorder: Recorder, before: float, error: Failure | None = None) -> None:
+def _add_wait(
+    recorder: Recorder, before: float, error: BaseException | None = None
+) -> None:
     waited = recorder.now() - before
     recorder.skip(waited / 1000)
 
@@ -89,11 +90,11 @@ def _add_wait(recorder: Recorder, before: float, error: Failure | None = None) -
         params={"seconds": round(waited / 1000, 1)},
         stack=(),
     ) as opened:
-        if opened:
-            opened.error = error
+        if opened and error:
+            opened.error = failure_of(error)
 
     if opened and error:
-        recorder.note_failed(opened.action)
+        note_action(error, opened.action)
 
 
 def trace_of(item: pytest.Item) -> Path | None:
@@ -150,7 +151,7 @@ class DeviceTraces:
         self._recorder = recorder_of(config)
         self._root = artifacts.root_of(self._settings, config)
         self._open: list[_SafeTrace] = []
-        self._error: tuple[Failure, Sequence[Frame]] | None = None
+        self._error: tuple[BaseException, Sequence[Frame]] | None = None
         """What the attempt failed with whose report is being made."""
 
     def finish_left_over(self) -> None:
@@ -295,13 +296,13 @@ class DeviceTraces:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Record an error; what is read from the devices from ``since`` on belongs to the action that failed."""
         recording = item.stash[RECORDING]
-        failure = failure_of(excinfo.value)
+        error = excinfo.value
         frames = self._frames(excinfo.tb)
         # The wait that the error ended gets it, too.
-        self._recorder.end_waits(failure)
-        failing = self._recorder.failing_action(failure, frames)
+        self._recorder.end_waits(error)
+        failing = self._recorder.failing_action(error, frames)
         explanation: Sequence[str] = ()
-        self._error = failure, frames
+        self._error = error, frames
         try:
             with collecting_evidence(self._recorder):
                 report = yield
@@ -311,7 +312,7 @@ class DeviceTraces:
             self._error = None
             # Else a plugin has run the test again before its report, and this is another attempt.
             if item.stash.get(RECORDING, None) is recording:
-                self._recorder.error(failure, frames, explanation)
+                self._recorder.error(error, frames, explanation)
 
         if item.stash[RECORDING] is not recording:
             if report.failed:
@@ -327,9 +328,9 @@ class DeviceTraces:
     ) -> None:
         """Record the error of a report that a hook of the suite or a plugin made."""
         recording = item.stash[RECORDING]
-        failure = failure_of(error_of(report))
-        failing = self._recorder.failing_action(failure, ())
-        self._recorder.error(failure, (), vars(report).get(EXPLANATION, ()))
+        error = error_of(report)
+        failing = self._recorder.failing_action(error, ())
+        self._recorder.error(error, (), vars(report).get(EXPLANATION, ()))
         self._recorder.attach(failing, *_attachments(recording, since))
         self._show(failing, recording, since)
 
