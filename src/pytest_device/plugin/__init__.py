@@ -5,9 +5,10 @@ Everything heavy is imported inside the hooks, and only for a run with device te
 
 import os
 import re
+import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -58,8 +59,14 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests() -> Generator[None, object, object]:
+def pytest_load_initial_conftests(
+    early_config: pytest.Config,
+) -> Generator[None, object, object]:
     """Mask the error of a ``conftest.py`` that can't be imported, which pytest prints before plugins are configured."""
+    # Before the suite, which may set a function of its own instead.
+    if "pytest_check" in sys.modules:
+        _follow_checks(early_config)
+
     try:
         return (yield)
     except Exception as error:
@@ -67,6 +74,20 @@ def pytest_load_initial_conftests() -> Generator[None, object, object]:
 
         mask_early_error(error)
         raise
+
+
+def _follow_checks(config: pytest.Config) -> None:
+    """Let pytest-check call what takes evidence when a check fails, in runs with devices."""
+
+    def on_fail(message: str) -> None:
+        tests = config.pluginmanager.get_plugin("device-tests")
+        if tests is not None:
+            tests.check_failed(message)
+
+    check: Any = sys.modules["pytest_check"].check
+    # Older versions have no such function.
+    if hasattr(check, "call_on_fail"):
+        check.call_on_fail(on_fail)
 
 
 # Before pytest-xdist decides whether to start workers.

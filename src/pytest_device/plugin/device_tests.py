@@ -146,8 +146,14 @@ class DeviceTests(TimerNotes):
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Read the devices of a failed method of unittest before its ``tearDown``; collect the verdicts on subtests."""
         item.stash[_SUBTESTS] = []
-        with self._evidence.before_tear_down(item, lambda: self.devices.sessions(item)):
-            return (yield)
+        try:
+            with self._evidence.before_tear_down(
+                item, lambda: self.devices.sessions(item)
+            ):
+                return (yield)
+        except BaseException as error:
+            self._evidence.note_raised(item, error)
+            raise
 
     # Around teardown, inside of capturing and logging.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -362,6 +368,17 @@ class DeviceTests(TimerNotes):
 
         item.stash[WAITED] = 0.0
 
+    @pytest.hookimpl(optionalhook=True)  # of pytest-assume
+    def pytest_assume_fail(self, entry: str) -> None:
+        """Take evidence when an assumption fails."""
+        self.check_failed(entry)
+
+    def check_failed(self, message: str) -> None:
+        """Take evidence when a check fails that does not end its test."""
+        item = self.devices.item
+        if item is not None:
+            self._evidence.take_of_check(item, self.devices.sessions(item), message)
+
     # Next to the terminal's, which counts the events.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -377,8 +394,12 @@ class DeviceTests(TimerNotes):
     def _evidence_of(self, item: pytest.Item, phase: _Phase) -> Evidence | None:
         """Return what shows why a phase failed; save the logs of a test that did not fail, if requested."""
         report = phase.report
+        if not report.failed:
+            self._evidence.forget_checks(item)
+
         if report.when == "teardown":
-            return self._evidence.end_teardown(item, has_failed=report.failed)
+            taken = self._evidence.end_teardown(item, has_failed=report.failed)
+            return taken or self._evidence.of_check(item)
 
         self._read_devices(item, phase)
 

@@ -3,9 +3,10 @@
 import json
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from linecache import getlines
@@ -35,7 +36,7 @@ from pytest_device.plugin.output.recording import (
     device_recorder,
     recorder_of,
 )
-from pytest_device.plugin.output.trace import trace_of
+from pytest_device.plugin.output.trace import attach_evidence, trace_of
 from pytest_device.plugin.output.video import VIDEOS
 from pytest_device.plugin.state import ACCESSES, DRIVERS, FAILED
 from pytest_device.redact import shown
@@ -60,7 +61,7 @@ from pytest_device.trace.screen_parsers import ScreenError, from_page_source
 from pytest_device.trace.screen_text import screen_text
 from pytest_device.trace.stack import chain_of
 from pytest_device.trace.tree import without_typed_secrets
-from pytest_device.trace.values import Action, Locator, filled_in
+from pytest_device.trace.values import Action, Frame, Locator, filled_in
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -74,6 +75,8 @@ FAILURE_FILE: Final = "failure.json"
 FAILURE_TEXT: Final = "failure.md"
 CONSOLE: Final = "console.txt"
 """The console lines of a local device."""
+MAX_CHECKS: Final = 5
+"""Checks of a phase that are read when they fail, without ending the test: each may take as long as a failure."""
 _TEXTS: Final = frozenset({".xml", ".json", ".txt", ".html", ".log"})
 _LINES_AROUND: Final = 10
 _MAX_FILE_LENGTH: Final = 16 * 1024 * 1024
@@ -126,6 +129,10 @@ class Evidence:
     """The time of the failure on the recorder's clock."""
     screens: list[DeviceScreen] = field(default_factory=list[DeviceScreen])
     log: list[ReportedLine] = field(default_factory=list[ReportedLine])
+    frames: Sequence[Frame] = ()
+    """The lines of the suite that failed, the innermost first."""
+    error: BaseException | None = None
+    """The error of the test, or of a check that failed without ending it."""
     files: list[str] = field(default_factory=list[str])
     missing: list[str] = field(default_factory=list[str])
 
@@ -145,11 +152,22 @@ class _Teardown:
     evidence: Evidence | None = None
 
 
+@dataclass(slots=True)
+class _Checks:
+    """What was taken when checks failed that do not end the test, in the current phase."""
+
+    taken: list[Evidence] = field(default_factory=list[Evidence])
+    left_out: int = 0
+    raised: BaseException | None = None
+    """What the test then raised itself: the plugin whose checks they are may report an error of its own in its place."""
+
+
+_CHECKS: Final = pytest.StashKey[_Checks]()
 _TEARDOWN: Final = pytest.StashKey[_Teardown]()
 _BEFORE_TEAR_DOWN: Final = pytest.StashKey[Evidence]()
 """What was taken before the ``tearDown`` of unittest, which is a part of the test for pytest."""
 _FAILURES: Final = pytest.StashKey[dict[Path, int]]()
-"""The number of failures that were taken of a test, by the directory of each attempt: a test with subtests may have several."""
+"""The number of failures that were taken of a test, by the directory of each attempt: one with subtests or checks may have several."""
 _NO_FAILURES: Final = (
     pytest.skip.Exception,
     pytest.xfail.Exception,
@@ -183,9 +201,12 @@ class EvidenceTaker:
 
         If they cannot be written, a note gives the reason, so that this error does not replace the test's own.
         """
+        checks = item.stash.get(_CHECKS, _Checks())
         evidence = item.stash.get(_BEFORE_TEAR_DOWN, None)
         if evidence is not None:
             del item.stash[_BEFORE_TEAR_DOWN], item.stash[EVIDENCE_SINCE]
+        elif checks.taken and not checks.raised:
+            evidence = checks.taken[0]
         elif sessions:
             evidence = self._read(item, sessions)
         if evidence is None:
@@ -220,6 +241,78 @@ class EvidenceTaker:
         failures = item.stash.setdefault(_FAILURES, {})
         number = failures[directory] = failures.get(directory, 0) + 1
         return directory / f"failure-{number}" if number > 1 else directory
+
+    def take_of_check(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]", message: str
+    ) -> None:
+        """Read the devices when a check fails that does not end its test; of many in a phase, of the first few only."""
+        checks = item.stash.setdefault(_CHECKS, _Checks())
+        if not sessions:
+            return
+        if len(checks.taken) == MAX_CHECKS:
+            checks.left_out += 1
+            return
+
+        error = _handled(message) or AssertionError(message)
+        frames = self._frames_of_check(error)
+        failing = self._recorder.failing_action(error, frames)
+        self._recorder.error(error, frames)
+
+        directory = directory_of(item, self._settings)
+        if directory not in item.stash.get(_FAILURES, {}):
+            _remove_earlier(directory)
+
+        since = self._recorder.now()
+        with collecting_evidence(self._recorder):
+            evidence = self._read(item, sessions)
+
+        recording = item.stash.get(RECORDING, None)
+        if recording:
+            attach_evidence(self._recorder, failing, recording, since)
+        if evidence:
+            evidence.error = error
+            evidence.frames = frames
+            checks.taken.append(evidence)
+
+    def _frames_of_check(self, error: BaseException) -> Sequence[Frame]:
+        """Return the lines that led to a failed check, the innermost first: those of its error, then those around."""
+        stack = self._recorder.stack
+        inner = stack.of(error.__traceback__)
+        outer, _ = stack.now()
+        # Where the check is a block, its line, beside the one in the block.
+        if inner and outer and inner[-1].function == outer[0].function:
+            outer = outer[1:]
+
+        return [*inner, *outer]
+
+    def note_raised(self, item: pytest.Item, error: BaseException) -> None:
+        """Note the error that a test raises itself: checks that failed before are not the moment of its failure."""
+        item.stash.setdefault(_CHECKS, _Checks()).raised = error
+
+    def of_check(self, item: pytest.Item) -> Evidence | None:
+        """Return what was taken of the first check that failed in the current phase, None if none did."""
+        checks = item.stash.get(_CHECKS, _Checks())
+        if not checks.taken:
+            return None
+
+        _name_directory(item, checks.taken[0].directory)
+        return checks.taken[0]
+
+    def forget_checks(self, item: pytest.Item) -> None:
+        """Remove what was taken of the checks of a phase that does not fail: their failure was expected."""
+        checks = item.stash.get(_CHECKS, _Checks())
+        for evidence in reversed(checks.taken):
+            for name in evidence.files:
+                path = evidence.directory / name
+                with suppress(OSError):
+                    path.unlink()
+                    # Other files of the test keep their directory.
+                    path.parent.rmdir()
+
+            with suppress(OSError):
+                evidence.directory.rmdir()
+
+        item.stash[_CHECKS] = _Checks()
 
     @contextmanager
     def before_tear_down(
@@ -310,6 +403,7 @@ class EvidenceTaker:
     def watch_teardown(self, item: pytest.Item) -> None:
         """Note that the teardown of a test begins."""
         item.stash[_TEARDOWN] = _Teardown(self._recorder.now())
+        item.stash[_CHECKS] = _Checks()
 
     def take_in_teardown(
         self, item: pytest.Item, sessions: "Mapping[str, Session]"
@@ -430,9 +524,57 @@ class EvidenceTaker:
     ) -> Sequence[str]:
         """Write ``failure.json`` and ``failure.md``; return what the error itself does not say, a line each.
 
-        ``cause`` is the error that explains the failure if it is not the test's own.
+        ``cause`` is the error that explains the failure if it is not the test's own. Each check that failed before
+        without ending the test has these files, too.
         """
-        failure = failure_of(cause or raised)
+        checks = item.stash.get(_CHECKS, _Checks())
+        item.stash[_CHECKS] = _Checks()
+        if checks.left_out:
+            evidence.miss(
+                f"{checks.left_out} more checks failed: the devices were read for the first {MAX_CHECKS} only"
+            )
+
+        further = [check for check in checks.taken if check is not evidence]
+        evidence.files += [
+            _relative(check.directory / FAILURE_TEXT, evidence) for check in further
+        ]
+        if not evidence.error:
+            evidence.error = checks.raised or raised
+            if evidence.error is not raised:
+                traceback = evidence.error.__traceback__
+            evidence.frames = self._recorder.stack.of(traceback)
+
+        lines: Sequence[str] = ()
+        # In this order: with the first one goes what an earlier run left.
+        for failure in sorted([*further, evidence], key=lambda one: one.now):
+            error = failure.error or raised
+            if failure is evidence:
+                lines = self._write_failure(
+                    item,
+                    sessions,
+                    failure,
+                    error,
+                    when,
+                    cause or raised,
+                    verdict,
+                )
+            else:
+                self._write_failure(item, sessions, failure, error, when, error, None)
+
+        return [*lines, *(_line_of_check(check, evidence) for check in further)]
+
+    def _write_failure(
+        self,
+        item: pytest.Item,
+        sessions: "Mapping[str, Session]",
+        evidence: Evidence,
+        raised: BaseException,
+        when: str,
+        cause: BaseException,
+        verdict: "Verdict | None",
+    ) -> Sequence[str]:
+        """Write the files of one failure."""
+        failure = failure_of(cause)
         files = list(evidence.files)
         if trace := trace_of(item):
             # It is written when the attempt is over.
@@ -451,7 +593,7 @@ class EvidenceTaker:
             error_type=failure.name,
             error_message=failure.message,
             verdict=str(verdict or "test"),
-            source=self._source(traceback),
+            source=self._source(evidence.frames),
             actions=last_actions(evidence.actions, evidence.now),
             waited=waited,
             locator=locator,
@@ -630,13 +772,12 @@ class EvidenceTaker:
         path.write_bytes(content)
         evidence.files.append(path.relative_to(evidence.directory).as_posix())
 
-    def _source(self, traceback: TracebackType | None) -> Source | None:
-        """Return the failing line of the suite; None if no line of it is in the traceback."""
-        stack = self._recorder.stack
-        frames = stack.of(traceback)
+    def _source(self, frames: Sequence[Frame]) -> Source | None:
+        """Return the failing line of the suite, with the calls that led to it; None without frames."""
         if not frames:
             return None
 
+        stack = self._recorder.stack
         failing = frames[0]
         first = max(1, failing.line - _LINES_AROUND)
         path = stack.files[failing.file]
@@ -709,6 +850,22 @@ def _reported(name: str, session: "Session", *, has_page: bool) -> ReportedDevic
         session=str(session.id),
         page=session.url or "" if has_page else "",
     )
+
+
+def _handled(message: str) -> BaseException | None:
+    """Return the error that a check handles now, None if its message is about another one or none."""
+    error = sys.exception()
+    if error is None:
+        return None
+
+    first_line = failure_of(error).message.strip().partition("\n")[0]
+    return error if first_line and first_line in message else None
+
+
+def _line_of_check(check: Evidence, evidence: Evidence) -> str:
+    """Return a line about a check beside the main failure: where it is, and what shows it."""
+    at = f" at {check.frames[0].file}:{check.frames[0].line}" if check.frames else ""
+    return f"check{at}: {_relative(check.directory / FAILURE_TEXT, evidence)}"
 
 
 def _raising(evidence: Evidence, error: BaseException) -> list[Action]:

@@ -103,6 +103,26 @@ def trace_of(item: pytest.Item) -> Path | None:
     return trace.path if trace else None
 
 
+def attach_evidence(
+    recorder: Recorder, failing: Action, recording: Recording, since: float
+) -> None:
+    """Attach to a failing action what the devices showed from a time on, and show what its own did, else the last used."""
+    recorder.attach(failing, *_attachments(recording, since))
+
+    used = [action.device for action in recording.actions if action.device]
+    device = failing.device or (used[-1] if used else None)
+    if device is None:
+        return
+
+    picture = recording.pictures.get(device.key)
+    if picture and picture.time >= since:
+        recorder.add(replace(picture, action=failing.key))
+
+    tree = recording.trees.get(device.key)
+    if tree and tree.time >= since:
+        recorder.add(replace(tree, action=failing.key))
+
+
 class _SafeTrace:
     """A trace that ends with a note if it cannot be written, so that no test fails by it."""
 
@@ -319,35 +339,17 @@ class DeviceTraces:
                 self._failed_by_hook(report, item, since)
             return report
 
-        self._recorder.attach(failing, *_attachments(recording, since))
-        self._show(failing, recording, since)
+        attach_evidence(self._recorder, failing, recording, since)
         return report
 
     def _failed_by_hook(
         self, report: pytest.TestReport, item: pytest.Item, since: float
     ) -> None:
         """Record the error of a report that a hook of the suite or a plugin made."""
-        recording = item.stash[RECORDING]
         error = error_of(report)
         failing = self._recorder.failing_action(error, ())
         self._recorder.error(error, (), vars(report).get(EXPLANATION, ()))
-        self._recorder.attach(failing, *_attachments(recording, since))
-        self._show(failing, recording, since)
-
-    def _show(self, failing: Action, recording: Recording, since: float) -> None:
-        """Show beside the failing action what its device showed, else that of the last command."""
-        used = [action.device for action in recording.actions if action.device]
-        device = failing.device or (used[-1] if used else None)
-        if device is None:
-            return
-
-        picture = recording.pictures.get(device.key)
-        if picture and picture.time >= since:
-            self._recorder.add(replace(picture, action=failing.key))
-
-        tree = recording.trees.get(device.key)
-        if tree and tree.time >= since:
-            self._recorder.add(replace(tree, action=failing.key))
+        attach_evidence(self._recorder, failing, item.stash[RECORDING], since)
 
     def _frames(self, traceback: TracebackType | None) -> Sequence[Frame]:
         return self._recorder.stack.of(traceback)
