@@ -13,10 +13,10 @@ from typing import IO, Final, TypeAlias, cast
 
 from pytest_device.app.checks.finding import Finding, failed
 from pytest_device.app.env import MODES, load_env
-from pytest_device.app.files import open_file
 from pytest_device.app.project import Project
 from pytest_device.app.secret_patterns import MIN_LENGTH, encodings
 from pytest_device.errors import ProjectError
+from pytest_device.regular_files import open_regular
 
 _lzma_errors: tuple[type[Exception], ...]
 try:
@@ -255,7 +255,7 @@ def _unsearched(error: OSError) -> None:
 
 def _file(path: Path, name: str) -> Iterator[Entry]:
     try:
-        with open_file(path) as content:
+        with open_regular(path) as content:
             yield from _unpacked(name, content, 0)
     except BROKEN_ARCHIVE as error:
         raise ProjectError(f"cannot be searched: {error}", path=path) from None

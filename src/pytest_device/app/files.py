@@ -1,13 +1,10 @@
 """Reading files of a project or a build, which may be pipes or links to nowhere."""
 
-import errno
-import os
-import stat
-from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ProjectError
+from pytest_device.regular_files import open_regular
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Maximum file size, in bytes; larger than any hand-written file, and parsing needs a multiple of it in memory."""
@@ -16,7 +13,7 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """Read a UTF-8 file, dropping its byte order mark. Raises ProjectError, or FileNotFoundError."""
     try:
-        with open_file(path) as file:
+        with open_regular(path) as file:
             content = file.read(limit + 1)
     except FileNotFoundError:
         if not path.is_symlink():
@@ -42,31 +39,6 @@ def read_existing(path: Path) -> str | None:
         return read_text(path)
     except FileNotFoundError:
         return None
-
-
-def open_file(path: Path) -> BufferedReader:
-    """Open a regular file; raise OSError for anything else, since reading a pipe without a writer would block.
-
-    A name that no file can have, with a zero byte or a lone surrogate, is an OSError, too.
-    """
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        raise OSError(errno.EINVAL, "its name cannot be encoded") from None
-    if "\0" in str(path):
-        raise OSError(errno.EINVAL, "its name contains a zero byte")
-
-    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115  # returned
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError("it is not a regular file")
-
-    return file
-
-
-def _open_without_waiting(name: str, flags: int) -> int:
-    # Windows lacks the flag, but no file there is a pipe: pipes have names of their own.
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _decoded(content: bytes, path: Path) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from pytest_device.app.files import open_file
+from pytest_device.regular_files import open_regular
 
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 MAX_BYTES: Final = 1024 * 1024
@@ -77,7 +77,7 @@ class Colors:
 
 def read_png(path: Path, size: tuple[int, int]) -> tuple[Header, Colors | None]:
     """Return the header of an image, and its colors if it has the size. Raises PngError, OSError."""
-    with open_file(path) as file:
+    with open_regular(path) as file:
         header = _header(file)
         if (header.width, header.height) != size:
             return header, None

@@ -174,14 +174,14 @@ def _pair(
 
 def _signature(build: "Build", key: Path | None) -> "Signature | None":
     """Return the state of a signature by the key; None (unknown) without the key or the build's certificate."""
-    from pytest_device.app.files import open_file
+    from pytest_device.regular_files import open_regular
     from pytest_device.updates import CertificateError, Signature, validate_certificate
 
     if key is None or build.certificate is None:
         return None
 
     try:
-        with open_file(key) as file:
+        with open_regular(key) as file:
             validate_certificate(build.certificate, file.read(_MAX_KEY_BYTES))
     except OSError as error:
         raise ConfigError(f"{key} cannot be read: {error.strerror or error}") from None

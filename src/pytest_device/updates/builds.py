@@ -18,10 +18,10 @@ from typing import IO, Final, cast
 
 from pytest_device.app.bundle import BROKEN_ARCHIVE
 from pytest_device.app.document import Document, Json, Object, at, text_at
-from pytest_device.app.files import open_file
 from pytest_device.app.runtime import POLICIES, version_by_policy
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, ProjectError, hides_frames
+from pytest_device.regular_files import open_regular
 from pytest_device.spec import VENDOR
 from pytest_device.updates.settings import UpdateSettings
 from pytest_device.updates.values import Build, Update, moment_of
@@ -128,7 +128,7 @@ def _certificate_file(path: Path, name: str | None) -> str | None:
         return None
 
     try:
-        with open_file(path.parent / name) as content:
+        with open_regular(path.parent / name) as content:
             certificates = _certificates(content.read(MAX_BYTES))
     except OSError as error:
         raise ProjectError(
@@ -323,7 +323,7 @@ def _entries(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
         yield from _in_directory(path)
         return
 
-    with open_file(path) as content:
+    with open_regular(path) as content:
         if zipfile.is_zipfile(content):
             yield from _in_zip(content)
         else:
@@ -342,7 +342,7 @@ def _in_directory(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
         for name in sorted(files):
             file = Path(directory, name)
             if file.is_file() and not file.is_symlink():
-                with open_file(file) as content:
+                with open_regular(file) as content:
                     yield file.relative_to(path).as_posix(), content
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.app.document import Document, Json, at, object_at, text_at
-from pytest_device.app.files import open_file
 from pytest_device.errors import ProjectError, hides_frames
+from pytest_device.regular_files import open_regular
 from pytest_device.updates.values import Asset, Signature, Update
 
 __tracebackhide__ = hides_frames
@@ -168,7 +168,7 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
         if not path.is_file():
             return ExportedFile(path, path.name, suffix, None, None)
 
-        with open_file(path) as content:
+        with open_regular(path) as content:
             sha256 = hashlib.file_digest(content, "sha256")
             content.seek(0)
             md5 = hashlib.file_digest(content, _new_md5)

@@ -94,10 +94,10 @@ def _contents(
 
 
 def _read(path: Path) -> str | None:
-    from pytest_device.app.files import open_file
+    from pytest_device.regular_files import open_regular
 
     try:
-        with open_file(path) as file:
+        with open_regular(path) as file:
             return file.read().decode()
     except FileNotFoundError:
         return None
