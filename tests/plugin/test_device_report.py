@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, Final
 from zipfile import ZipFile
 
@@ -284,7 +285,7 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
         import pathlib, time, pytest
 
         @pytest.mark.device(platform="android")
-        def test_passes(): pass
+        def test_fails(device_session): assert 0
 
         @pytest.mark.device(platform="android")
         def test_is_killed():
@@ -299,6 +300,8 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
         os.kill(process.pid, signal.SIGKILL)
     directory = pytester.path / "device-report"
     assert not blobs(directory)
+    # Its files are in the report, so that no other is ever opened.
+    rmtree(pytester.path / "device-artifacts")
 
     pytester.makepyfile(
         'import pytest\n@pytest.mark.device(platform="ios")\ndef test_next(): pass'
@@ -307,9 +310,16 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
 
     (blob,) = blobs(directory / "previous")
     assert {title: status for title, (_, status, _) in results(blob).items()} == {
-        "test_passes": "passed",
+        "test_fails": "failed",
         "test_is_killed": "interrupted",
     }
+    files = [
+        file for params in of_method(blob, "onAttach") for file in params["attachments"]
+    ]
+    assert "session.json" in {file["name"] for file in files}
+    with ZipFile(blob) as archive:
+        assert all(archive.read(file["path"]) for file in files)
+    assert not list(directory.glob("*.device-files"))
     assert [path.name for path in blobs(directory)] == ["next.zip"]
     assert eventually(lambda: set(service.statuses()) == {"stopped"})
 

@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
@@ -13,6 +16,8 @@ from zipfile import ZipFile
 import pytest
 from selenium.webdriver import Chrome
 
+from pytest_device.regular_files import is_own_file
+from pytest_device.report.run_report import VERSION
 from pytest_device.service.programs.toolchain import Node
 from pytest_device.testing import FaultyService
 from pytest_device.trace.viewer import served
@@ -172,6 +177,156 @@ def test_without_playwright_the_command_that_needs_only_node_is_named(
     assert done.stderr.splitlines()[-1].endswith(
         ": npx playwright merge-reports --reporter=html,junit DIR"
     )
+
+
+def of_test(method: str, **params: object) -> dict[str, object]:
+    ids = {"testId": "a", "resultId": "r"}
+    return {"method": method, "params": {**ids, **params}}
+
+
+def foreign_lines(secrets: Path) -> Iterator[dict[str, object]]:
+    """Yield the lines of a report whose author wants the files of whoever opens it, each with the name of the attack."""
+    relative = f"../../../../../../../..{secrets}"
+
+    def at(file: object) -> dict[str, object]:
+        return {"location": {"file": file, "line": 2, "column": 1}}
+
+    def url(name: str) -> dict[str, str]:
+        path = f"{secrets}/{name}"
+        url = {"protocol": "file:", "hostname": "", "pathname": path}
+        return {**url, "href": f"file://{path}"}
+
+    entry = {"testId": "a", "title": "test_a", "retries": 0, "tags": []}
+    suite = {"title": "t.py", **at("t.py"), "entries": [{**entry, **at("t.py")}]}
+    lists = ("dependencies", "grep", "grepInvert", "testIgnore", "testMatch")
+    project = {
+        **dict.fromkeys(lists, ()),
+        **dict.fromkeys(("outputDir", "snapshotDir", "testDir"), ""),
+        "name": "p",
+        "suites": [suite],
+        "retries": 0,
+        "use": {},
+    }
+    yield {
+        "method": "onBlobReportMetadata",
+        "params": {"version": 2, "pathSeparator": "%"},
+    }
+    config = {"rootDir": str(secrets), "metadata": {}, "workers": 1, "version": "1.65"}
+    yield {"method": "onConfigure", "params": {"config": config}}
+    yield {"method": "onProject", "params": {"project": project}}
+    yield {"method": "onBegin", "params": {}}
+    result = {"id": "r", "retry": 0, "workerIndex": 0, "parallelIndex": 0}
+    begun = {**result, "startTime": 0}
+    yield {"method": "onTestBegin", "params": {"testId": "a", "result": begun}}
+
+    steps = {
+        "step": f"{secrets}/step",
+        "step-below": "step-below",
+        "step-parent": f"{relative}/step-parent",
+        "step-separator": f"{relative}/step-separator".replace("/", "%"),
+    }
+    for number, file in enumerate(steps.values()):
+        step = {"id": number, "title": "s", "category": "test.step", "startTime": 0}
+        yield of_test("onStepBegin", step={**step, **at(file)})
+        yield of_test("onStepEnd", step={"id": number, "duration": 1})
+
+    paths = {
+        "attachment": f"{secrets}/attachment",
+        "attachment-parent": f"{relative}/attachment-parent",
+        "attachment-separator": f"{relative}/attachment-separator".replace("/", "%"),
+    }
+    attached = [
+        {"name": name, "contentType": "text/plain", "path": path}
+        for name, path in paths.items()
+    ]
+    yield of_test("onAttach", attachments=attached)
+
+    stacks = {
+        "stack-url": f"file://{secrets}/stack-url",
+        "stack": f"{secrets}/stack",
+        "stack-parent": f"{relative}/stack-parent",
+        "stack-below": "stack-below",
+    }
+    errors: list[dict[str, object]] = [
+        {"message": "m", "stack": f"m\n    at f ({file}:2:1)"}
+        for file in stacks.values()
+    ]
+    errors += [
+        {"message": "m", **at(f"{secrets}/error")},
+        {"message": "m", **at(f"{relative}/error-parent")},
+        {"message": "m", **at("error-below")},
+        {"message": "m", **at(url("error-url"))},
+        {"message": "m", "snippet": "> 2 | its own lines", **at("t.py")},
+    ]
+    ended = {**result, "duration": 1, "status": "failed", "errors": errors}
+    test = {"testId": "a", "expectedStatus": "passed", "timeout": 0, "annotations": []}
+    yield {"method": "onTestEnd", "params": {"test": test, "result": ended}}
+    yield {
+        "method": "onError",
+        "params": {"error": {"message": "m", **at(f"{secrets}/global")}},
+    }
+    end = {"status": "failed", "startTime": 0, "duration": 1}
+    yield {"method": "onEnd", "params": {"result": end}}
+
+
+ATTACKS = (
+    *("attachment", "attachment-parent", "attachment-separator"),
+    *("step", "step-below", "step-parent", "step-separator"),
+    *("stack", "stack-url", "stack-parent", "stack-below"),
+    *("error", "error-parent", "error-below", "error-url", "global", "linked"),
+)
+
+
+def texts_of(merged: Path) -> str:
+    """Return all that a report shows, also what its page has packed."""
+    contents = [path.read_bytes() for path in merged.rglob("*") if is_own_file(path)]
+    (packed,) = re.findall(
+        rb"data:application/zip;base64,([\w+/=]+)", b"".join(contents)
+    )
+    with ZipFile(BytesIO(b64decode(packed))) as archive:
+        contents += map(archive.read, archive.namelist())
+    return b"\n".join(contents).decode(errors="replace")
+
+
+def test_no_file_of_this_machine_is_shown_by_a_report_from_elsewhere(
+    tmp_path: Path, caches: dict[str, str]
+) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    for name in ATTACKS:
+        (secrets / name).write_text(f"one\nMARKER {name}\nthree\n")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    lines = "".join(f"{json.dumps(line)}\n" for line in foreign_lines(secrets))
+    with ZipFile(foreign / "run.zip", "w") as archive:
+        archive.writestr("report.jsonl", lines)
+        archive.writestr("../../escaped", "written")
+        archive.writestr("resources/../../escaped", "written")
+    for name in ("report.junit.xml", "report.json", "report.device-run.json"):
+        (foreign / name).symlink_to(secrets / "linked")
+    data: dict[str, object] = dict.fromkeys(("run", "shard", "cost", "budget_minutes"))
+    data |= {"version": VERSION, "receipt": {}, "minutes": {"paid_bound": "exactly"}}
+    data |= {"tests": [], "sessions": [], "causes": []}
+    (foreign / "device-run.json").write_text(json.dumps(data))
+    os.mkfifo(foreign / "device-run-piped.json")
+    (foreign / "device-run-linked.json").symlink_to(secrets / "linked")
+
+    done = run(
+        *("report", "--no-browser", "--format=html,junit,github,perfetto,json"),
+        str(foreign),
+        cwd=secrets,
+        TMPDIR=str(tmp_path),
+        **caches,
+    )
+
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout + done.stderr + texts_of(foreign)
+    assert re.findall("MARKER.{,30}", shown) == []
+    assert "its own lines" in shown
+    assert done.stderr.count("left out") == 2
+    assert "MARKER" in (secrets / "linked").read_text()
+    assert is_own_file(foreign / "report.device-run.json")
+    assert not list(tmp_path.rglob("escaped"))
 
 
 def test_bad_arguments_are_one_clear_line(

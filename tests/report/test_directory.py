@@ -1,44 +1,56 @@
 """The directory of reports: several processes complete the runs that were killed."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
+from threading import Barrier
+from zipfile import ZipFile
 
-import pytest
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
-from pytest_device.report.directory import LOCK, complete_killed
-from tests.waiting import eventually
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "mkfifo"), reason="Windows has no named pipes in directories"
+from pytest_device.report.attempts import (
+    AttemptStarted,
+    Location,
+    RunStarted,
+    write,
 )
+from pytest_device.report.directory import LOCK, complete_killed
+
+PROCESSES = 8
+TESTS = 300
 
 
-def test_while_a_killed_run_is_completed_no_other_process_uses_its_files(
-    tmp_path: Path,
-) -> None:
-    lines = tmp_path / "killed.jsonl"
-    os.mkfifo(lines)
-    lock = tmp_path / f"killed{LOCK}"
-    with ThreadPoolExecutor(1) as pool, ExitStack() as writers:
+def write_killed(directory: Path) -> None:
+    with (directory / "killed.jsonl").open("w") as file:
+        write(RunStarted("killed", "", "/suite", 1.0, "pytest-device/0"), file)
+        for number in range(TESTS):
+            began = AttemptStarted(
+                f"t::{number}", 0, 0, 1.0, Location("t.py", 1), f"test_{number}"
+            )
+            write(began, file)
 
-        def is_read() -> bool:
-            try:
-                writer = os.open(lines, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:  # nobody has opened it yet
-                return False
 
-            writers.callback(os.close, writer)
-            return True
+def test_a_killed_run_is_completed_once_whoever_begins_with_it(tmp_path: Path) -> None:
+    write_killed(tmp_path)
+    at_once = Barrier(PROCESSES)
 
-        completing = pool.submit(complete_killed, tmp_path)
-        assert eventually(is_read)
-        with pytest.raises(Timeout):
-            FileLock(lock).acquire(timeout=0)
+    def complete() -> list[str]:
+        at_once.wait()
+        return complete_killed(tmp_path)
+
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        completing = [pool.submit(complete) for _ in range(PROCESSES)]
+
+    assert [problem for one in completing for problem in one.result()] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["killed.zip"]
+    with ZipFile(tmp_path / "killed.zip") as blob:
+        assert blob.read("report.jsonl").count(b"onTestEnd") == TESTS
+
+
+def test_a_run_that_holds_its_lock_is_not_completed(tmp_path: Path) -> None:
+    write_killed(tmp_path)
+
+    with FileLock(tmp_path / f"killed{LOCK}"):
         assert complete_killed(tmp_path) == []
 
-    (problem,) = completing.result()
-    assert problem.endswith("killed.jsonl is empty")
-    assert not lock.exists()
+        assert (tmp_path / "killed.jsonl").exists()
+        assert not (tmp_path / "killed.zip").exists()

@@ -20,11 +20,12 @@ from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import Options
 from pytest_device.programs import passed_on
+from pytest_device.regular_files import open_inside
 
 PAGE: Final = "page"
-_PAGE_TITLE: Final = "<title>Playwright Test Report</title>"
+_PAGE_TITLE: Final = b"<title>Playwright Test Report</title>"
 _MAX_HEAD: Final = 4096
-"""Characters of a page in which its title is."""
+"""Bytes of a page in which its title is."""
 FORMATS: Final = ("html", "junit", "github", "perfetto", "json")
 """Reporters of Playwright that the command offers."""
 _FILES: Final = {
@@ -75,8 +76,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    from pytest_device.report.confined import root_of
-
     # What users can get wrong, before anything is installed or written.
     formats = _formats(parsed.format)
     output: Path = (parsed.output or parsed.directories[0]).absolute()
@@ -90,13 +89,13 @@ def _run(parsed: argparse.Namespace) -> int:
             f"no report in {names}: a run with devices writes one, unless {Options.report.flag} is off"
         )
 
-    root = root_of(blobs, home=Path.home(), current=Path.cwd())
     with TemporaryDirectory(prefix="pytest-device-report-") as temporary:
         directory = Path(temporary)
+        copies = directory / "blobs"
+        copies.mkdir()
         for number, blob in enumerate(blobs):
-            # Playwright unpacks each next to the file that a link leads to.
-            _copy(blob, directory / f"{number:05d}.zip", root)
-        _merge(directory, root, formats, output)
+            _copy(blob, copies / f"{number:05d}.zip")
+        _merge(directory, copies, formats, output)
 
     for format_name in formats:
         if format_name in _FILES:
@@ -110,13 +109,13 @@ def _run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _copy(blob: Path, target: Path, root: Path) -> None:
+def _copy(blob: Path, target: Path) -> None:
     """Copy a blob without what leads to other files; print that a damaged one is left out."""
     from pytest_device.report.blob import UNREADABLE
-    from pytest_device.report.confined import copy_confined
+    from pytest_device.report.foreign import copy_as_text
 
     try:
-        copy_confined(blob, target, root)
+        copy_as_text(blob, target)
     # JSON may be nested too deeply.
     except (*UNREADABLE, RecursionError):
         target.unlink(missing_ok=True)
@@ -140,7 +139,7 @@ def _check_page(page: Path) -> None:
         return
 
     try:
-        with (page / "index.html").open(encoding="utf-8", errors="replace") as file:
+        with open_inside("index.html", page) as file:
             is_report = _PAGE_TITLE in file.read(_MAX_HEAD)
     except OSError:
         is_report = False
@@ -176,8 +175,10 @@ def _problem_of(blob: Path) -> str:
 
     try:
         version = metadata_of(blob).get("version")
-        with ZipFile(blob) as archive:
+        with open_inside(blob.name, blob.parent) as file, ZipFile(file) as archive:
             is_damaged = archive.testzip() is not None
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
     except UNREADABLE:
         return _DAMAGED
 
@@ -204,37 +205,43 @@ def _write_data(directories: Sequence[Path], path: Path) -> None:
     runs: list[Mapping[str, Any]] = []
     for file in files:
         try:
-            runs.append(parse_data(file.read_text(encoding="utf-8")))
+            with open_inside(file.name, file.parent) as content:
+                runs.append(parse_data(content.read().decode()))
         except (OSError, ValueError) as error:
             print(escaped(f"left out: {file}: {error}"), file=sys.stderr)
 
     if runs:
         text = json.dumps(merge_data(runs), indent=2)
+        path.unlink(missing_ok=True)
         path.write_text(f"{text}\n", encoding="utf-8")
         print(path)
 
 
-def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> None:
-    """Let Playwright merge the blobs. Raises ConfigError with its message."""
+def _merge(directory: Path, blobs: Path, formats: Sequence[str], output: Path) -> None:
+    """Let Playwright merge the blobs, with files of its own in a directory. Raises ConfigError with its message."""
     try:
         output.mkdir(parents=True, exist_ok=True)
+        # An earlier result may be a link, which would be followed.
+        for name in _FILES.keys() & formats:
+            (output / _FILES[name]).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
             f"{output} cannot be a directory ({error.strerror}): choose another one with --output"
         ) from None
 
-    config = blobs / "merge.config.cjs"
-    # Machines keep the tests in different directories: without this, they can't be merged.
-    config.write_text(
-        f"module.exports = {{ testDir: {json.dumps(str(root))} }};\n", encoding="utf-8"
-    )
+    # Playwright quotes the files of its test directory; the lines at a failure are in the report.
+    empty = directory / "tests"
+    empty.mkdir()
+    config = directory / "merge.config.cjs"
+    text = f"module.exports = {{ testDir: {json.dumps(str(empty))} }};\n"
+    config.write_text(text, encoding="utf-8")
     node, script = _playwright(formats)
     command: list[str | Path] = [node, script, "merge-reports", "--config", config]
     command += ["--reporter", ",".join(formats), blobs]
     try:
         process = subprocess.run(  # noqa: S603  # programs that this package has installed
             command,
-            cwd=root,
+            cwd=empty,
             env={**passed_on(os.environ), **_outputs(output)},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -8,8 +8,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias, assert_never
+
+from pytest_device.regular_files import open_inside
 
 VERSION: Final = 1
 """Version of the lines below, incremented with each change that would make an older reader misread them."""
@@ -51,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file of an attempt; the path is absolute, or relative to the lines' directory."""
+    """A file of an attempt; its path in the lines is relative to their directory."""
 
     name: str
     content_type: str
@@ -158,7 +161,10 @@ def read(path: Path) -> Iterator[Line]:
         InvalidLinesError: A line is not one of a run's report, or a newer release wrote it.
         OSError: The file cannot be read.
     """
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with (
+        open_inside(path.name, path.parent) as content,
+        TextIOWrapper(content, encoding="utf-8", errors="replace") as file,
+    ):
         for number, text in enumerate(file, 1):
             # The run was killed while it wrote the last line.
             if not text.endswith("\n"):

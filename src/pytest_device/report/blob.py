@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
+from pytest_device.regular_files import open_inside
 from pytest_device.report.attempts import (
     Attachment,
     Attempt,
@@ -58,12 +59,12 @@ _Message: TypeAlias = tuple[str, dict[str, Any]]
 
 
 def write_blob(run: Recorded, path: Path) -> None:
-    """Write a run's tests as a blob. Attachments that are gone are left out. Raises OSError."""
-    with ZipFile(path, "w", ZIP_DEFLATED) as blob:
+    """Write a run's tests as a blob, with the attachments that are files of its directory. Raises OSError."""
+    with _new(path) as blob:
         members: dict[str, str] = {}
         attempts: list[Attempt] = []
         for attempt in run.attempts:
-            attachments = tuple(_add(blob, attempt.attachments, members))
+            attachments = tuple(_add(blob, attempt.attachments, path.parent, members))
             attempts.append(replace(attempt, attachments=attachments))
 
         # Line by line: a run with many steps has more text than should be in memory at once.
@@ -91,7 +92,7 @@ def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
             _end(Status.PASSED, device.start, device.seconds),
         ]
 
-        with ZipFile(path, "w", ZIP_DEFLATED) as blob:
+        with _new(path) as blob:
             blob.writestr(_member(LINES_MEMBER), b"".join(map(_line, messages)))
 
         paths.append(path)
@@ -111,7 +112,11 @@ def is_own_blob(path: Path) -> bool:
 
 def metadata_of(path: Path) -> Mapping[str, Any]:
     """Return the parameters of a blob's first line. Raises one of UNREADABLE."""
-    with ZipFile(path) as blob, blob.open(LINES_MEMBER) as lines:
+    with (
+        open_inside(path.name, path.parent) as file,
+        ZipFile(file) as blob,
+        blob.open(LINES_MEMBER) as lines,
+    ):
         line: Any = json.loads(lines.readline(MAX_METADATA))
 
     match line:
@@ -377,28 +382,37 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _add(
-    blob: ZipFile, files: Iterable[Attachment], members: dict[str, str]
+    blob: ZipFile,
+    files: Iterable[Attachment],
+    directory: Path,
+    members: dict[str, str],
 ) -> Iterator[Attachment]:
-    """Add files to a blob, each content once, and yield them with their paths in it.
+    """Add files of a directory to a blob, each content once, and yield them with their paths in it.
 
     ``members`` are the names of those that it already has, by the hash of their content.
     """
     for file in files:
-        source = Path(file.path)
         try:
-            content = source.read_bytes()
+            with open_inside(file.path, directory) as source:
+                content = source.read()
         except OSError:
-            # Removed since: the report is about the test, not about its files.
+            # Removed since, or of another directory, which a report from elsewhere may name.
             continue
 
         digest = sha1(content, usedforsecurity=False).hexdigest()
         if digest not in members:
-            suffix = source.suffix.lower()
+            suffix = Path(file.path).suffix.lower()
             members[digest] = f"resources/{digest}{suffix}"
             compression = ZIP_STORED if suffix in _COMPRESSED else ZIP_DEFLATED
             blob.writestr(_member(members[digest], compression), content)
 
         yield replace(file, path=members[digest])
+
+
+def _new(path: Path) -> ZipFile:
+    """Return an empty blob, in the place of what was there: never in that of a link's target."""
+    path.unlink(missing_ok=True)
+    return ZipFile(path, "x", ZIP_DEFLATED)
 
 
 def _member(name: str, compression: int = ZIP_DEFLATED) -> ZipInfo:

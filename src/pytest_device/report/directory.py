@@ -1,6 +1,7 @@
 """The directory of reports: the lines of runs that are going on, the blobs and data of finished ones.
 
     RUN[-SHARD].jsonl             the lines of a run that is going on, or was killed
+    RUN[-SHARD].device-files/     the files of its tests
     RUN[-SHARD].device-lock       locked as long as the run is going on
     RUN[-SHARD].zip               the blob of its tests
     RUN[-SHARD]-device-001.zip    a blob per device session: its bar in the timeline
@@ -14,15 +15,20 @@ so have further processes of it, whose files are numbered: ``RUN-2.zip``, ``devi
 
 import os
 import re
+import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TextIO
 
 from filelock import BaseFileLock, FileLock, Timeout
 
+from pytest_device.regular_files import open_inside
 from pytest_device.report.attempts import (
+    Attachment,
+    Attempt,
     InvalidLinesError,
     Line,
     RunStarted,
@@ -38,10 +44,12 @@ LOCK: Final = ".device-lock"
 
 No other tool uses it: the directory may be that of a suite, with a ``poetry.lock``.
 """
+FILES: Final = ".device-files"
+"""Ending of the directory with the files of a run that is going on."""
 DATA: Final = "device-run"
 """Beginning of the names of files with a run as data."""
 _DATA_FILES: Final = (f"{DATA}*.json", "device-events*.ndjson")
-_DATA_BEGINS: Final = ('{"version": ', '{\n  "version": ')
+_DATA_BEGINS: Final = (b'{"version": ', b'{\n  "version": ')
 """How the text of such a file begins, of a line or with indentation."""
 _MAX_NAME: Final = 80
 """Characters of a run's name: file systems allow 255 for a file, whose name has more parts."""
@@ -69,6 +77,8 @@ class ReportDirectory:
         self._stem = _joined(self.run, shard)
         """The name of this process's files, without their ending."""
         self._file: TextIO | None = None
+        self._stored = 0
+        """How many files of tests this directory has of this run."""
         self._lock: FileLock | None = None
 
     def add(self, line: Line) -> None:
@@ -76,8 +86,26 @@ class ReportDirectory:
         if isinstance(line, RunStarted):
             self._open()
 
-        if self._file is not None:
-            write(line, self._file)
+        if self._file is None:
+            return
+
+        if isinstance(line, Attempt):
+            stored = tuple(self._store(line.attachments))
+            line = replace(line, attachments=stored)
+
+        write(line, self._file)
+
+    def _store(self, attachments: Iterable[Attachment]) -> Iterator[Attachment]:
+        """Yield attachments as files of this directory: nobody who completes the report of a killed run opens others."""
+        for attachment in attachments:
+            self._stored += 1
+            suffix = Path(attachment.path).suffix
+            name = f"{self._stem}{FILES}/{self._stored}{suffix}"
+            (self.path / name).parent.mkdir(exist_ok=True)
+            # Removed since: the report is about the test, not about its files.
+            with suppress(FileNotFoundError):
+                _link_or_copy(Path(attachment.path), self.path / name)
+                yield replace(attachment, path=name)
 
     def data_file(self, name: str) -> Path:
         """Return the path for a file such as ``device-run.json``, which no other run or shard uses."""
@@ -225,6 +253,7 @@ def complete(lines: Path) -> Path:
     blob = directory / f"{stem}.zip"
     partial.replace(blob)
     lines.unlink()
+    shutil.rmtree(directory / f"{stem}{FILES}", ignore_errors=True)
 
     return blob
 
@@ -257,7 +286,7 @@ def _reports(directory: Path) -> Iterator[Path]:
 
 def _is_of_this_package(lines: Path) -> bool:
     try:
-        with lines.open("rb") as file:
+        with open_inside(lines.name, lines.parent) as file:
             return RunStarted.__name__.encode() in file.readline(MAX_METADATA)
     except OSError:
         return False
@@ -274,10 +303,20 @@ def _data(directory: Path) -> Iterator[Path]:
 def _is_data(path: Path) -> bool:
     length = max(map(len, _DATA_BEGINS))
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with open_inside(path.name, path.parent) as file:
             return file.read(length).startswith(_DATA_BEGINS)
     except OSError:
         return False
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where that is not possible. Raises OSError."""
+    # Of a run whose report could not be completed: its file may have a second name, too.
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _joined(*parts: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
+from pytest_device.regular_files import is_own_file
 from pytest_device.trace.screen import Bounds, Element
 from pytest_device.trace.values import (
     Action,
@@ -503,9 +504,10 @@ def archive(lines: Path, target: Path) -> Path:
 
 def _zipped(lines: Path, target: Path) -> Path:
     partial = target.with_name(f"{target.name}.{lines.name}")
-    with ZipFile(partial, "w", ZIP_DEFLATED, compresslevel=1) as zipped:
+    partial.unlink(missing_ok=True)
+    with ZipFile(partial, "x", ZIP_DEFLATED, compresslevel=1) as zipped:
         for path in sorted(lines.rglob("*")):
-            if not path.is_file() or path.name == LOCK:
+            if not is_own_file(path) or path.name == LOCK:
                 continue
 
             name = path.relative_to(lines).as_posix()
@@ -592,6 +594,9 @@ def left_over(directory: Path) -> Iterator[Path]:
     from filelock import FileLock, Timeout
 
     for lines in sorted(directory.glob(f"**/{LINES}*")):
+        if lines.is_symlink():
+            continue
+
         lock = FileLock(lines / LOCK)
         try:
             with lock.acquire(blocking=False):

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 from zipfile import BadZipFile, ZipFile
 
 from pytest_device.errors import ConfigError
+from pytest_device.regular_files import is_own_file
 from pytest_device.trace.playwright import ARCHIVE, archive, left_over
 from pytest_device.trace.values import filled_in
 
@@ -117,7 +118,7 @@ def traces_in(path: Path) -> list[Path]:
         for lines in left_over(path):
             archive(lines, lines.with_name(ARCHIVE))
 
-        traces = list(path.glob(f"**/{ARCHIVE}"))
+        traces = [trace for trace in path.glob(f"**/{ARCHIVE}") if is_own_file(trace)]
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
 
