@@ -289,13 +289,17 @@ def pytester(
     monkeypatch: pytest.MonkeyPatch,
     _packages_are_read_once: None,
 ) -> pytest.Pytester:
-    """Run pytest within tests without the plugins that are slowest to load; ``-p NAME`` loads one."""
+    """Run pytest within tests without the plugins that are slowest to load; ``-p NAME`` loads one.
+
+    What pytest deprecates is an error there: in suites that turn warnings into errors, it is one for their users.
+    """
     monkeypatch.setattr(subprocess, "Popen", forking.LeanPopen)
     monkeypatch.setenv(
         "PYTEST_ADDOPTS",
         # The warning is about plugins of this machine, such as hypothesis, that the outer run has loaded already.
         " ".join(
             [
+                "-W error::pytest.PytestDeprecationWarning",
                 "-W ignore::pytest.PytestAssertRewriteWarning",
                 *(f"-p no:{name}" for name in SLOW_TO_LOAD),
             ]

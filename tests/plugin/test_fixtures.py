@@ -439,3 +439,49 @@ def test_a_failed_tests_own_artifacts_go_to_the_artifacts_directory(
     assert "remoteConfig" not in (place / "session.json").read_text()
     report = pytester.path / "device-report" / "device-run.json"
     assert '"created": 1' in report.read_text()
+
+
+def test_fixtures_are_used_in_teardowns_without_a_warning(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    pytester.makepyfile("""
+        import pytest
+        from pytest_device import device_step
+
+        @pytest.fixture(scope="class")
+        def shared(request, device_sign_in):
+            yield device_sign_in
+            assert device_sign_in("user").access_token
+
+        @pytest.fixture
+        def cleaned(device_session, device_sessions, device_lease, device_push):
+            yield
+            assert device_sessions[""] is device_session
+            with device_step("Clean up"), device_lease(platform="ios") as other:
+                assert other.id != device_session.id
+            with pytest.raises(Exception, match="can't receive push messages"):
+                device_push.send({"title": "News"})
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        class TestIt:
+            def test_one(self, shared, cleaned): pass
+            def test_two(self, shared, cleaned): pass
+    """)
+
+    pytester.runpytest().assert_outcomes(passed=2)
+    assert set(service.statuses()) == {"stopped"}
+
+
+def test_what_pytest_deprecates_is_an_error_in_runs_within_tests(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("""
+        import warnings
+        import pytest
+
+        def test_warns():
+            warnings.warn(pytest.PytestDeprecationWarning("old"))
+    """)
+
+    pytester.runpytest().assert_outcomes(failed=1)
