@@ -1,9 +1,12 @@
 """Replaces secrets in text by ***, and decides which names hold secrets."""
 
+import html
 import json
 import re
-from bisect import insort
+from base64 import b64encode, urlsafe_b64encode
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from threading import Lock
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
@@ -46,9 +49,6 @@ _PATTERNS: Final = (
     ),
 )
 """Values that are secrets by what stands before them; groups that give nothing back keep the time linear."""
-_SAFE_IN_QUERIES: Final = "!$&'()*+,;=:@/?"
-_ESCAPED: Final = re.compile(r"""(\\*)(['"]?)""")
-"""Characters before which nested reprs put backslashes, as often as they are nested."""
 _DOTS: Final = re.compile(r"(\.\.\.|…)")
 """Ellipses of pytest, reprlib and this package."""
 
@@ -65,16 +65,24 @@ _NO_BASE64: Final = re.compile(r"\\+[rn]|[^A-Za-z0-9+/=]+")
 _MIN_LINE_LENGTH: Final = 16
 """Length of a line of a secret from which the line alone is masked, too."""
 
-_WORD: Final = re.compile(r"[A-Za-z0-9_.+/=~%-]{23,}")
-"""Tokens and lines of keys: text of these characters, long enough to be no ordinary word."""
-_GRAM: Final = 8
-_STRIDE: Final = 16
-_MIN_WORD: Final = _GRAM + _STRIDE - 1
-"""Length of a text of which any occurrence in a word contains a gram at one of the word's multiples of the stride."""
-_MIN_FRAGMENT: Final = 37
-"""Length from which a part of a secret is masked: tokens may contain IDs, which are no secrets; UUIDs have 36."""
-_MAX_OWNERS: Final = 8
-"""Words for each gram: those of one issuer may all begin alike, and one of them stands for the others."""
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_.+/=~%-]+")
+"""Tokens and lines of keys, a part of which is secret as well."""
+_PART: Final = 37
+"""Length of these parts: tokens may contain IDs, which are no secrets, and UUIDs have 36 characters."""
+_STEP_OF_PARTS: Final = 8
+
+_GRAM: Final = 4
+_MIN_WRAPPED: Final = 8
+"""Length from which a secret is found across lines: those of a table may be the digits of a shorter one."""
+_BREAK: Final = re.compile(r"\\+[nrt]?|[\r\n][ \t\r\n]*+(?:[E>|│+-][ \t]++)?")
+"""What nested reprs and shells put before a sign, and terminals, boxes and pytest between the parts of a long line."""
+_NOISE: Final = re.compile(rf"{_BREAK.pattern}|['\"]")
+_NOISE_AND_BLANKS: Final = re.compile(rf"{_NOISE.pattern}|\s")
+
+_SAFE_IN_URLS: Final = ("", "/", "*", "!'()*", "!'()*;/?:@&=+$,#", "!$&'()*+,;=:@/?")
+"""Signs that encoders of paths, forms, JavaScript and queries leave alone."""
+_PERCENT: Final = re.compile("%[0-9A-F]{2}")
+_IN_SCRIPTS: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>'"}
 
 
 def is_secret_name(name: str) -> bool:
@@ -109,35 +117,25 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._lock = Lock()
         """Services add secrets from their threads."""
-        self._lasting: dict[str, None] = {}
-        self._recent: dict[str, None] = {}
-        self._search = _Search()
+        self._lasting = tuple(secrets)
+        self._added: dict[str, None] = {}
+        self._search = _Search(*self._lasting)
         self.revision = 0
         """Increases with each new secret: what was masked before may have to be masked again."""
-        self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Mask these values from now on, also as spelled in reprs, JSON and URLs."""
+        """Mask these values, too, however they are spelled, until `MAX_SECRETS` more have been added."""
         with self._lock:
             for secret in secrets:
-                if secret not in self._lasting:
-                    self.revision += 1
-                    self._lasting[secret] = None
-                    self._search.add(secret)
-
-    def add_recent(self, *secrets: str) -> None:
-        """Do the same, until `MAX_SECRETS` more have been added: for those that a run has ever more of."""
-        with self._lock:
-            for secret in secrets:
-                if secret not in self._recent and secret not in self._lasting:
+                if secret not in self._added:
                     self.revision += 1
                     self._search.add(secret)
-                self._recent.pop(secret, None)  # so that it becomes the latest
-                self._recent[secret] = None
+                self._added.pop(secret, None)  # so that it becomes the latest
+                self._added[secret] = None
 
-            if len(self._recent) > 2 * MAX_SECRETS:
-                self._recent = dict.fromkeys([*self._recent][-MAX_SECRETS:])
-                self._search = _Search(*self._lasting, *self._recent)
+            if len(self._added) > 2 * MAX_SECRETS:
+                self._added = dict.fromkeys([*self._added][-MAX_SECRETS:])
+                self._search = _Search(*self._lasting, *self._added)
 
     def text(self, text: str) -> str:
         """Return the text with every secret masked, longest first so that no part of one remains."""
@@ -183,25 +181,15 @@ def _without_keys(text: str) -> str:
 
 
 class _Search:
-    """Finds secrets in a text, in all their spellings, whole or in parts.
-
-    Most secrets are tokens and lines of keys. Their number hardly matters for the time: each is known by a few grams
-    (strings of eight characters), and only long words of the text are compared with those. A word of the text that
-    contains a part of such a secret is masked, too: a diff without ``-v`` omits what both sides begin with, and other
-    tools wrap lines.
-    """
+    """Finds secrets in a text, in all their spellings, whole, shortened, and wrapped at any width."""
 
     def __init__(self, *secrets: str) -> None:
-        self._spellings: set[str] = set()
-        """All that is searched for."""
-        self._words: set[str] = set()
-        self._grams: dict[str, list[tuple[str, int]]] = {}
-        """Words by their grams, with the gram's place in the word."""
-        self._phrases = _Phrases()
-        """Long secrets with spaces or signs, such as URLs: they may contain words."""
-        self._short: list[str] = []
-        """Short secrets, longest first: words may contain them."""
-        self._nested: tuple[re.Pattern[str], ...] = ()
+        self._plain = _Needles(MIN_SECRET_LENGTH)
+        """Those that are too short, or contain noise themselves."""
+        self._wrapped = _Needles(_MIN_WRAPPED)
+        """Those that are found in a text without noise, as nearly all are."""
+        self._words = _Needles(_MIN_WRAPPED)
+        """Those with blanks, at which a line may be wrapped, in a text without noise and blanks."""
         self._starts = _Starts()
         self._reversed_starts = _Starts()
         """Of reversed secrets, which start with the end of the secret."""
@@ -209,85 +197,51 @@ class _Search:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        spellings: set[str] = set()
-        for part in (secret, *_lines(secret)):
-            if len(part) >= MIN_SECRET_LENGTH:
-                spellings.update(_encodings(part))
-
-        # Its parts are not secret on their own.
+        # The parts of an address are not secret on their own.
         is_address = "://" in secret or secret.startswith("/")
-        for text in spellings - self._spellings:
-            self._spellings.add(text)
-            self._starts.add(text)
-            self._reversed_starts.add(text[::-1])
+        for line in (secret, *_lines(secret)):
+            if len(line) < MIN_SECRET_LENGTH:
+                continue
 
-            if len(text) < _MIN_WORD:
-                insort(self._short, text, key=_shortness)
-            elif is_address or not (_WORD.fullmatch(text) and self._add_word(text)):
-                self._phrases.add(text)
+            for spelling in _spellings(line):
+                self._add_spelling(spelling)
+                self._starts.add(spelling)
+                self._reversed_starts.add(spelling[::-1])
 
-            if any(sign in text for sign in "\\'\""):
-                self._nested += (_nested(text),)
+            if not is_address and _TOKEN.fullmatch(line):
+                for end in range(len(line), _PART - 1, -_STEP_OF_PARTS):
+                    self._wrapped.add(line[end - _PART : end])
 
-    def _add_word(self, word: str) -> bool:
-        """Index a word; return False if more than enough others share all of its grams."""
-        is_added = False
-        for place in range(0, len(word) - _GRAM + 1, _STRIDE):
-            gram = word[place : place + _GRAM]
-            owners = self._grams.setdefault(gram, [])
-            if len(owners) < _MAX_OWNERS:
-                owners.append((word, place))
-                is_added = True
+    def _add_spelling(self, spelling: str) -> None:
+        text = _without_noise(spelling)
+        has_blanks = text.split() != [text]
+        if has_blanks or text != spelling or len(text) < _MIN_WRAPPED:
+            self._plain.add(spelling)
 
-        if is_added:
-            self._words.add(word)
-        return is_added
+        # A line may end between a backslash and one of the letters that stand for signs after it.
+        for variant in {spelling, spelling.replace("\\", "")}:
+            text = _without_noise(variant)
+            self._wrapped.add(text)
+            # So it does in a text with a backslash before the secret.
+            if text.startswith(("n", "r", "t")):
+                self._wrapped.add(text[1:])
+            if has_blanks:
+                self._words.add(_without_blanks(variant))
 
     def masked(self, text: str) -> str:
-        text = self._phrases.masked(text)
+        if not self._starts:
+            return text
 
+        spans = self._plain.spans(text)
+        if self._wrapped:
+            found = self._wrapped.spans(_without_noise(text))
+            spans += _in_original(found, text, _NOISE)
         if self._words:
-            text = _WORD.sub(self._masked_word, text)
+            found = self._words.spans(_without_blanks(text))
+            spans += _in_original(found, text, _NOISE_AND_BLANKS)
 
-        for secret in self._short:
-            text = text.replace(secret, MASK)
-
-        for nested in self._nested:
-            text = nested.sub(MASK, text)
-
-        if self._spellings and _DOTS.search(text):
-            text = self._without_rests(text)
-
-        return text
-
-    def _masked_word(self, match: re.Match[str]) -> str:
-        """Return a long word of a text without its secrets, or a mask if it contains a part of one."""
-        word = match[0]
-        if word in self._words:  # as nearly always
-            return MASK
-
-        # Where the word and a secret have a gram in common: its place in each.
-        hits = [
-            (at, secret, place)
-            for at in range(len(word) - _GRAM + 1)
-            for secret, place in self._grams.get(word[at : at + _GRAM], ())
-        ]
-
-        # Where the word contains a whole secret.
-        spans: list[tuple[int, int]] = []
-        for at, secret, place in hits:
-            start = at - place
-            if start >= 0 and word.startswith(secret, start):
-                spans.append((start, start + len(secret)))
-
-        for at, secret, place in hits:
-            is_in_span = any(start <= at < end for start, end in spans)
-            if is_in_span:
-                continue
-            if _shared_length(word, at, secret, place) >= _MIN_FRAGMENT:
-                return MASK
-
-        return _with_masks(word, spans)
+        text = _with_masks(text, spans)
+        return self._without_rests(text) if _DOTS.search(text) else text
 
     def _without_rests(self, text: str) -> str:
         """Mask the start and the end of a secret that was shortened by an ellipsis."""
@@ -301,122 +255,129 @@ class _Search:
         return "".join(parts)
 
 
-class _Phrases:
-    """Finds long secrets of any characters.
+class _Needles:
+    """Finds strings of a minimum length in a text; their number hardly matters for the time.
 
-    A run learns some for each of its sessions, such as the spellings of a URL, and most of them begin alike: only
-    where a text has such a beginning is it compared with them.
+    Each is known by the grams (strings of four characters) at its end, where secrets differ from each other: by so many
+    that the text is looked at in steps only.
     """
 
-    def __init__(self) -> None:
-        self._by_start: dict[str, dict[int, set[str]]] = {}
-        """Secrets by their first characters, then by their length."""
+    def __init__(self, min_length: int) -> None:
+        self._step = min_length - _GRAM + 1
+        self._min_length = min_length
+        self._needles: set[str] = set()
+        self._places: dict[str, tuple[tuple[int, int], ...]] = {}
+        """For each gram, its place in a needle, and the length of the needle."""
 
-    def add(self, phrase: str) -> None:
-        by_length = self._by_start.setdefault(phrase[:_GRAM], {})
-        by_length.setdefault(len(phrase), set()).add(phrase)
+    def __bool__(self) -> bool:
+        return bool(self._needles)
 
-    def masked(self, text: str) -> str:
-        spans: list[tuple[int, int]] = []
-        # Copies, since another thread may add a secret meanwhile.
-        for start, by_length in list(self._by_start.items()):
-            place = text.find(start)
-            while place >= 0:
-                for length, phrases in list(by_length.items()):
-                    end = place + length
-                    if text[place:end] in phrases:
-                        spans.append((place, end))
-                place = text.find(start, place + 1)
+    def add(self, needle: str) -> None:
+        if len(needle) < self._min_length or needle in self._needles:
+            return
 
-        return _with_masks(text, spans) if spans else text
+        self._needles.add(needle)
+        last = len(needle) - _GRAM
+        for place in range(last - self._step + 1, last + 1):
+            gram = needle[place : place + _GRAM]
+            known = self._places.get(gram, ())
+            if (place, len(needle)) not in known:
+                self._places[gram] = (*known, (place, len(needle)))
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where needles begin and end, which may overlap."""
+        places = self._places
+        if not places:
+            return []
+
+        hits = [
+            at
+            for at in range(0, len(text) - _GRAM + 1, self._step)
+            if text[at : at + _GRAM] in places
+        ]
+        return [
+            (start, start + length)
+            for at in hits
+            for place, length in places[text[at : at + _GRAM]]
+            if (start := at - place) >= 0
+            and text[start : start + length] in self._needles
+        ]
 
 
 class _Starts:
     """Finds the start of a secret at the end of a text."""
 
     def __init__(self) -> None:
-        self._words: dict[str, list[str]] = {}
-        """Secrets without spaces, by their first characters: they can only begin in the last word of a text."""
-        self._phrases: dict[str, list[str]] = {}
-        """The few others, such as keys with their first line."""
+        self._secrets: dict[str, dict[str, None]] = {}
+        """By their first characters."""
         self._longest = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._secrets)
+
     def add(self, secret: str) -> None:
-        is_word = secret.split() == [secret]
-        by_start = self._words if is_word else self._phrases
-        by_start.setdefault(secret[:MIN_SECRET_LENGTH], []).append(secret)
+        self._secrets.setdefault(secret[:MIN_SECRET_LENGTH], {})[secret] = None
         self._longest = max(self._longest, len(secret))
 
     def masked(self, text: str) -> str:
         """Mask the longest start of a secret, if the text ends with one."""
+        secrets = self._secrets
         end = text[-self._longest :]
-        lengths = [*self._lengths_of_phrases(end), self._length_of_word(end)]
-        longest = max(lengths)
-        return text[:-longest] + MASK if longest else text
+        hits = [
+            place
+            for place in range(len(end) - MIN_SECRET_LENGTH + 1)
+            if end[place : place + MIN_SECRET_LENGTH] in secrets
+        ]
+        for place in hits:
+            rest = end[place:]
+            # A copy, since another thread may add a secret meanwhile.
+            known = tuple(secrets[rest[:MIN_SECRET_LENGTH]])
+            if any(secret.startswith(rest) for secret in known):
+                return text[: -len(rest)] + MASK
 
-    def _lengths_of_phrases(self, text: str) -> Iterator[int]:
-        for start, secrets in self._phrases.items():
-            place = text.find(start)
-            while place >= 0:
-                rest = text[place:]
-                if any(secret.startswith(rest) for secret in secrets):
-                    yield len(rest)
-                    break
-                place = text.find(start, place + 1)
-
-    def _length_of_word(self, text: str) -> int:
-        if not text or text[-1].isspace():
-            return 0
-
-        word = text.rsplit(maxsplit=1)[-1]
-        for place in range(len(word) - MIN_SECRET_LENGTH + 1):
-            rest = word[place:]
-            secrets = self._words.get(rest[:MIN_SECRET_LENGTH], ())
-            if any(secret.startswith(rest) for secret in secrets):
-                return len(rest)
-
-        return 0
+        return text
 
 
-def _shortness(secret: str) -> int:
-    """Return a sort key that places the longest first."""
-    return -len(secret)
+def _without_noise(text: str) -> str:
+    return _BREAK.sub("", text).replace("'", "").replace('"', "")
 
 
-def _shared_length(word: str, at: int, secret: str, place: int) -> int:
-    """Return how many characters a word and a secret share around one place in each."""
-    start = at
-    end = at + _GRAM
-
-    offset = place - at
-    while (
-        start > 0
-        and start + offset > 0
-        and word[start - 1] == secret[start + offset - 1]
-    ):
-        start -= 1
-
-    while (
-        end < len(word)
-        and end + offset < len(secret)
-        and word[end] == secret[end + offset]
-    ):
-        end += 1
-
-    return end - start
+def _without_blanks(text: str) -> str:
+    return "".join(_without_noise(text).split())
 
 
-def _with_masks(word: str, spans: Iterable[tuple[int, int]]) -> str:
+def _in_original(
+    spans: list[tuple[int, int]], text: str, noise: re.Pattern[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield where spans of a text without noise are in the text itself."""
+    if not spans:
+        return
+
+    # Where noise was left out, and how much in all.
+    places = [0]
+    lengths = [0]
+    for found in noise.finditer(text):
+        places.append(found.start() - lengths[-1])
+        lengths.append(lengths[-1] + len(found[0]))
+
+    for span in spans:
+        first, last = (
+            place + lengths[bisect_right(places, place) - 1]
+            for place in (span[0], span[1] - 1)
+        )
+        yield first, last + 1
+
+
+def _with_masks(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Replace the spans, which may overlap, by masks."""
     parts: list[str] = []
     kept = 0
-
     for start, end in sorted(spans):
-        if start > kept or not parts:
-            parts += [word[kept:start], MASK]
+        if start >= kept or not parts:
+            parts += [text[kept:start], MASK]
         kept = max(kept, end)
 
-    return "".join((*parts, word[kept:]))
+    return "".join((*parts, text[kept:]))
 
 
 def _lines(secret: str) -> Iterator[str]:
@@ -433,38 +394,58 @@ def _lines(secret: str) -> Iterator[str]:
         yield from (line for line in lines if len(line) >= _MIN_LINE_LENGTH)
 
 
-def _nested(secret: str) -> re.Pattern[str]:
-    """Return a pattern of a secret after any number of nested reprs, which matches in linear time.
-
-    A run of backslashes is one part of the pattern that gives nothing back, and a match begins at the start of a run:
-    otherwise the time would grow with the length of a run to the power of the number of backslashes in the secret.
-    """
-    parts: list[str] = []
-    place = 0
-    while place < len(secret):
-        escape = _ESCAPED.match(secret, place)
-        if escape and escape[0]:
-            parts.append(rf"\\{{{len(escape[1])},}}+{escape[2]}")
-            place = escape.end()
-        else:
-            parts.append(re.escape(secret[place]))
-            place += 1
-
-    start = r"(?<!\\)" if secret[0] in "\\'\"" else ""
-    return re.compile(start + "".join(parts))
+def _spellings(secret: str) -> set[str]:
+    """Return a secret in each encoding in which a text may have it: this is the one list of them."""
+    encodings = (_in_code, _in_urls, _in_markup, _in_shells, _in_base64)
+    return {secret, *chain.from_iterable(spell(secret) for spell in encodings)}
 
 
-def _encodings(secret: str) -> Iterator[str]:
-    yield secret
-    yield json.dumps(secret)[1:-1]
+def _in_code(secret: str) -> Iterator[str]:
+    """Yield a secret as in JSON, in reprs and in names of tests."""
+    for plain in (json.dumps(secret), json.dumps(secret, ensure_ascii=False)):
+        text = plain[1:-1]
+        yield from (text, text.replace("/", r"\/"), text.translate(_IN_SCRIPTS))
+
+    yield repr(secret)[1:-1]
+    yield repr(secret.encode(errors="replace"))[2:-1]
+    yield secret.encode("unicode_escape").decode("ascii")
     yield escaped(secret)
 
-    if not secret.isascii():
-        yield secret.encode("unicode_escape").decode("ascii")  # in names of tests
-        yield repr(secret.encode(errors="replace"))[2:-1]
 
-    for safe in ("", "/", _SAFE_IN_QUERIES):
-        yield quote(secret, safe=safe, errors="replace")
+def _in_urls(secret: str) -> Iterator[str]:
+    """Yield a secret with percent signs as in paths, and with plus signs as in forms."""
+    for safe in _SAFE_IN_URLS:
+        path = quote(secret, safe=safe, errors="replace")
+        form = path.replace("%20", "+")
+        for text in (path, form, form.replace("~", "%7E")):
+            yield text
+            yield _PERCENT.sub(lambda found: found[0].lower(), text)
+
+
+def _in_markup(secret: str) -> Iterator[str]:
+    """Yield a secret as in HTML and XML."""
+    text = html.escape(secret, quote=False)
+    for apostrophe in ("'", "&#x27;", "&#39;", "&#039;", "&apos;"):
+        for mark in ('"', "&quot;", "&#34;"):
+            yield text.replace("'", apostrophe).replace('"', mark)
+
+
+def _in_shells(secret: str) -> Iterator[str]:
+    """Yield a secret in single quotation marks, which end before an apostrophe."""
+    yield secret.replace("'", "'\"'\"'")
+    yield secret.replace("'", r"'\''")
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """Yield a secret alone, and what any text that contains it has in common, such as a user name with a password."""
+    content = secret.encode(errors="replace")
+    for encode in (b64encode, urlsafe_b64encode):
+        yield encode(content).decode()
+        for before in range(3):
+            text = encode(bytes(before) + content).decode()
+            # Characters that none of the bytes around the secret changes: each stands for six bits.
+            first = -(-8 * before // 6)
+            yield text[first : 8 * (before + len(content)) // 6]
 
 
 def shown(text: str) -> str:

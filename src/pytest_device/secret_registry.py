@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Final
 
-MAX_SECRETS: Final = 5_000
+MAX_SECRETS: Final = 2_000
 """Number of secrets that are kept, the latest: older tokens have usually expired."""
 MIN_LENGTH: Final = 8
 """Number of characters of the shortest secret: masking shorter values would garble ordinary text."""

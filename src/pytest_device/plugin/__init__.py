@@ -131,7 +131,7 @@ def pytest_configure(config: pytest.Config) -> None:
     def on_secrets(*secrets: str) -> None:
         from pytest_device.plugin.output.secrets import redactor_of
 
-        redactor_of(config).add_recent(*secrets)
+        redactor_of(config).add(*secrets)
 
     config.add_cleanup(SECRETS.follow(on_secrets))
 
