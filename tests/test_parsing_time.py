@@ -5,9 +5,11 @@ CPU time for a text with that for the same text eight times as long.
 """
 
 import gc
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -35,6 +37,7 @@ from pytest_device.updates import (
     published_protocol_v1,
 )
 from tests.app.rows import project_files, put
+from tests.patterns import ANY, BOUNDED, OWN, TABLES, WORST, used_patterns
 from tests.updates.rows import reference_signing
 
 GROWTH: Final = 8
@@ -44,6 +47,8 @@ MEASURABLE_SECONDS: Final = 0.004
 """CPU time that stands out from the noise of the clock, the caches and the garbage collector."""
 SHORTEST: Final = 64
 LONGEST: Final = 1024 * 1024
+LONGEST_MATCHED: Final = 32 * 1024
+"""Less, since there are many patterns: quadratic time stands out from here on, as each step of one is fast."""
 ATTEMPTS: Final = 3
 ROUNDS: Final = 4
 
@@ -75,7 +80,15 @@ def assert_grows_linearly(
     build: Callable[[int], _Input],
     longest: int = LONGEST,
 ) -> None:
-    """Compare the CPU time for an input with that for one eight times as long.
+    assert growth_of(parse, build, longest) == ""
+
+
+def growth_of(
+    parse: Callable[[_Input], object], build: Callable[[int], _Input], longest: int
+) -> str:
+    """Return what is measured if the time grows faster than the input, otherwise an empty text.
+
+    Compare the CPU time for an input with that for one eight times as long.
 
     ``build`` returns an input of about a length, at most ``longest``. The shorter one is the first whose time is
     measurable and at least twice that of a very short one, most of which is fixed. A parser for which there is none
@@ -91,21 +104,63 @@ def assert_grows_linearly(
         while (shorter := seconds_of(parse, build(length))) < enough:
             length *= 2
             if GROWTH * length > longest:
-                return
+                return ""
 
         longer = seconds_of(parse, build(GROWTH * length))
         if longer / shorter < MAX_RATIO:
-            return
+            return ""
         measured.append(
             f"{shorter:.3f} s for {length} characters, {longer:.3f} s for {GROWTH * length}"
         )
 
-    pytest.fail("; ".join(measured))
+    return "; ".join(measured)
 
 
 def repeat(text: str, *, start: str = "", end: str = "") -> Callable[[int], str]:
     """Return a function that repeats a text up to a length, between two others."""
     return lambda length: start + text * (length // len(text)) + end
+
+
+def apply(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
+    """Return a function that applies a pattern to a text as the package does."""
+    is_bytes = isinstance(pattern.pattern, bytes)
+
+    def parse(text: str) -> object:
+        content: Any = text.encode() if is_bytes else text
+        if method == "sub":
+            return pattern.sub(lambda _: content[:0], content)
+        if method == "finditer":
+            return list(pattern.finditer(content))
+        return getattr(pattern, method)(content)
+
+    return parse
+
+
+def test_the_longest_times_of_all_patterns_are_listed() -> None:
+    listed = {*WORST, *BOUNDED, *OWN, *TABLES}
+
+    used = {*used_patterns()}
+
+    assert (used - listed, listed - used) == (set(), set())
+
+
+def test_every_pattern_takes_linear_time() -> None:
+    slow: dict[str, str] = {}
+    for place, found in used_patterns().items():
+        longest, texts = BOUNDED.get(place, (LONGEST_MATCHED, WORST.get(place, ())))
+        uses = found
+        if place in TABLES:
+            patterns = map(re.compile, TABLES[place]())
+            uses = [(pattern, method) for pattern in patterns for _, method in found]
+            texts = ANY
+        assert texts or place in OWN, place
+
+        for (pattern, method), (start, part, end) in product(uses, texts):
+            text = repeat(part, start=start, end=end)
+            if pattern and (growth := growth_of(apply(pattern, method), text, longest)):
+                slow[f"{place}.{method}: {start!r} {part!r} {end!r}"] = growth
+
+    assert slow == {}
 
 
 Headers = dict[str, str]

@@ -283,7 +283,7 @@ def _parsed_json5(text: str, path: Path, no_json_from: Position) -> Json:
 
 def _explained(problem: str, path: Path, no_json_from: Position) -> ProjectError:
     """Convert a JSON5 parser error, keeping its position but not the source text, which may contain secrets."""
-    match = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
+    match = re.match(r"[^:]*+:(\d+) .*?column (\d+)", problem, re.DOTALL)
     position = Position(int(match[1]), int(match[2])) if match else no_json_from
     if "end of" in problem:
         return _mistake("ends unexpectedly", path, position)

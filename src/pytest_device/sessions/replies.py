@@ -293,7 +293,7 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
         words = re.sub(
-            r"(?is)<(script|style)\b.*?</\1>|<[^>]*>",
+            r"(?is)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>",
             " ",
             text[: DETAIL_MAX_LENGTH * 20],
         )

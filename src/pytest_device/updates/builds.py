@@ -296,7 +296,7 @@ def _certificates(content: bytes) -> set[str]:
     certificates: set[str] = set()
 
     for match in _PEM.finditer(content.replace(b"\0", b"")):
-        body = re.sub(rb"&#[^;]*;|\s", b"", match[1])
+        body = re.sub(rb"&#[^;&]*;|\s", b"", match[1])
         if _is_base64(body):
             certificates.add(_pem(body.decode("ascii")))
 

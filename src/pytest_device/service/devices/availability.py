@@ -154,7 +154,7 @@ def _lacking(availability: Availability, missing: str, fix: str) -> Availability
 def _other_majors(driver: dict[str, Any]) -> str:
     """Return the major versions of Appium that a driver supports, empty if the local service's is or may be one."""
     supported = str(driver.get("peerDependencies", {}).get("appium", ""))
-    majors = re.findall(r"(?:^|\|\|)\s*[\^~v=]?\s*(\d+)", supported)
+    majors = re.findall(r"(?:^|\|\|)[\s^~v=]*+(\d+)", supported)
     if APPIUM.version.partition(".")[0] in majors:
         return ""
 

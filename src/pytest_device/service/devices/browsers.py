@@ -71,7 +71,7 @@ _INSTALL: Final = {
     "brew": "brew install --cask google-chrome chromedriver",
 }
 _BY_HAND: Final = "install Chromium, and chromedriver of its version, with both on PATH"
-_VERSION: Final = re.compile(r"(\d+)\.\d+\.\S+")
+_VERSION: Final = re.compile(r"(?<!\d)(\d+)\.\d+\.\S+")
 
 
 def hardware() -> str:

@@ -19,7 +19,7 @@ MAX_BODY_BYTES: Final = 4096
 """Maximum size of an encrypted message, see RFC 8030, section 7.2."""
 _DAY_SECONDS: Final = 24 * 60 * 60
 _VAPID: Final = re.compile(r"vapid (.+)", re.IGNORECASE)
-_PARAMETER: Final = re.compile(r"\s*([tk])\s*=\s*\"?([\w.-]+)\"?\s*(?:,|$)", re.ASCII)
+_PARAMETER: Final = re.compile(r"([tk])\s*+=\s*+\"?([\w.-]++)\"?\s*+(?:,|$)", re.ASCII)
 _TOPIC: Final = re.compile(r"[\w-]{1,32}", re.ASCII)
 _URGENCIES: Final = ("very-low", "low", "normal", "high")
 
