@@ -14,7 +14,9 @@ from tests.conftest import SLOW_TO_LOAD
 from tests.platforms.foreign_python import ForeignPython
 
 _RECIPE: Final = Path(__file__).parent / "recipes/macos_like.py"
-_OWN: Final = frozenset(("encodings", "site-packages", "__pycache__", "test"))
+_PACKAGES: Final = ("site-packages", "dist-packages")
+"""Where a Python looks for packages: outside of environments, Debian's in the second."""
+_OWN: Final = frozenset(("encodings", *_PACKAGES, "__pycache__", "test"))
 _OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "TOX_")
 _SCPROXY: Final = """
 def _get_proxy_settings(): return {}
@@ -43,11 +45,11 @@ def build(directory: Path) -> ForeignPython:
         named = variables.name.replace("_linux_", "_darwin_")
         (library / named).symlink_to(variables)
 
-    packages = library / "site-packages"
-    packages.mkdir()
     directories = [path for path in sys.path if path.endswith("site-packages")]
     lines = [f"import site; site.addsitedir({path!r})" for path in directories]
-    (packages / "this_python.pth").write_text("\n".join(lines))
+    for name in _PACKAGES:
+        (library / name).mkdir()
+        (library / name / "this_python.pth").write_text("\n".join(lines))
 
     program = directory / "bin/python"
     program.parent.mkdir()
