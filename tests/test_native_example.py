@@ -67,7 +67,7 @@ def test_it_is_skipped_without_a_device_and_fails_if_one_is_wanted(
 
 
 def test_its_app_has_what_its_tests_look_for(example: Path, node: Node) -> None:
-    install = [*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    install = [*node.npm, "ci", "--ignore-scripts"]
     subprocess.run(install, cwd=example, check=True, timeout=240)
 
     apk = example / "node_modules/android-apidemos/apks/ApiDemos-debug.apk"

@@ -36,7 +36,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, node: Node) -> list[str]:
     directory = tmp_path_factory.mktemp("typescript")
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, directory)
-    install = [*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    install = [*node.npm, "ci", "--ignore-scripts"]
     subprocess.run(install, cwd=directory, check=True)
     for row in ROWS:
         put(directory / row["name"], _project(row))

@@ -57,7 +57,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory, node: Node) -> Path:
     directory = tmp_path_factory.mktemp("foreign")
     for path in HERE.iterdir():
         shutil.copy(path, directory)
-    install = [*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    install = [*node.npm, "ci", "--ignore-scripts"]
     subprocess.run(install, cwd=directory, check=True)
     return directory
 

@@ -24,13 +24,12 @@ _NPM_CI: Final = _PROJECTS / "ci.mjs"
 _WHEEL: Final = Path(__file__).parent / "pip/node/requirements.txt"
 """Pins a Python package with Node.js and its npm: one hash for each system and architecture."""
 
+_QUIET: Final = ("--no-audit", "--no-fund", "--no-update-notifier")
+"""Options of npm: it requests nothing but packages."""
 _CI: Final = (
     "ci",
     "--ignore-scripts",  # scripts search for drivers and download browsers, which are pinned here
     "--omit=optional",  # binaries for images, terminals and windows, which are not needed
-    "--no-audit",
-    "--no-fund",
-    "--no-update-notifier",
     "--no-progress",
     "--no-engine-strict",  # this package checks the version of Node.js
 )
@@ -82,7 +81,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A suitable Node.js: the real executable, and the command that runs its npm."""
+    """A suitable Node.js: the real executable, and the command that runs its npm, which requests nothing but packages."""
 
     executable: Path
     npm: tuple[str | Path, ...]
@@ -339,9 +338,9 @@ def _npm(executable: Path, environ: Mapping[str, str]) -> tuple[str | Path, ...]
     for location in SYSTEM.places.npm:
         script = Path(os.path.normpath(executable.parent / location))
         if script.is_file():
-            return (executable, script)
+            return (executable, script, *_QUIET)
 
     npm = shutil.which("npm", path=environ.get("PATH", ""))
     if npm is None:
         raise ConfigError(f"{executable} has no npm next to it, and none is on PATH")
-    return (npm,)
+    return (npm, *_QUIET)
