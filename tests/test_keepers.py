@@ -1,8 +1,9 @@
 """The files that keep the project going: workflows, pinned tools, and the script that raises them."""
 
+import configparser
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,9 +31,12 @@ def jobs_of(workflow: Path) -> Mapping[str, Mapping[str, Any]]:
     return jobs
 
 
-def steps_of(workflow: Path) -> Iterator[Mapping[str, Any]]:
-    for job in jobs_of(workflow).values():
-        yield from job.get("steps", [])
+def rows_of(job: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
+    """Return the rows of a job's matrix; one that fits all if it has none."""
+    rows: Sequence[Mapping[str, str]] = (
+        job.get("strategy", {}).get("matrix", {}).get("include", [{"environment": ""}])
+    )
+    return rows
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
@@ -49,27 +53,74 @@ def test_each_job_has_a_time_limit_and_no_more_rights_than_it_needs(
     ] == []
 
 
+@pytest.fixture(scope="module")
+def tox() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "tox.ini")
+    return parser
+
+
+OF_A_PYTHON = re.compile(r"py3(11|12|13|14)")
+"""The environments that have no section: tox makes them of `[testenv]`."""
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
-def test_the_environments_of_tox_that_a_workflow_runs_exist(workflow: Path) -> None:
-    tox = (ROOT / "tox.ini").read_text()
-    commands = " ".join(step.get("run", "") for step in steps_of(workflow))
+def test_the_environments_of_tox_that_a_workflow_runs_exist(
+    workflow: Path, tox: configparser.ConfigParser
+) -> None:
+    commands = " ".join(
+        step.get("run", "").replace("${{ matrix.environment }}", row["environment"])
+        for job in jobs_of(workflow).values()
+        for row in rows_of(job)
+        for step in job.get("steps", [])
+    )
 
     environments = ",".join(re.findall(r"tox -e (\S+)", commands)).split(",")
-    # Those of a Python have no section: tox makes them from the factors of `[testenv]`.
-    of_pythons = re.compile(r"py3(11|12|13|14)")
 
     assert [
         name
         for name in filter(None, environments)
-        if f"[testenv:{name}]" not in tox and not of_pythons.fullmatch(name)
+        if f"testenv:{name}" not in tox and not OF_A_PYTHON.fullmatch(name)
     ] == []
-    assert "py3{11,12,13,14}-!lowest: " in tox
+    assert "py3{11,12,13,14}: " in tox["testenv"]["commands"]
+
+
+def test_the_environments_of_the_gate_run_on_the_python_that_runs_tox(
+    tox: configparser.ConfigParser,
+) -> None:
+    names = re.split(r",\s*", tox["tox"]["env_list"])
+    sections = [tox[f"testenv:{name}"] for name in names if f"testenv:{name}" in tox]
+
+    assert len(sections) > 1
+    # A factor such as `py313` or `3.13` names a Python, too.
+    assert [name for name in names if re.search(r"(^|-)(py)?\d", name)] == []
+    assert [
+        (section.name, key)
+        for section in (tox["testenv"], *sections)
+        for key in section
+        if re.fullmatch("base_?python|default_base_python", key)
+    ] == []
+    assert tox["testenv"]["set_env"] == "UV_PYTHON_DOWNLOADS = never"
+
+
+def test_a_workflow_gives_an_environment_of_a_python_that_python() -> None:
+    jobs = jobs_of(ROOT / ".github/workflows/tests.yml")
+    rows = rows_of(jobs["pythons"])
+
+    for row in rows:
+        assert row["environment"] == f"py{row['python'].replace('.', '')}"
+    # The gate runs on the lowest one.
+    gate = {step["uses"]: step for step in jobs["gate"]["steps"] if "uses" in step}
+    lowest = gate["actions/setup-python@v5"]["with"]["python-version"]
+    versions = re.findall(r'Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
+    assert {lowest, *(row["python"] for row in rows)} >= {*versions}
+    assert f'requires-python = ">={lowest}"' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_the_gate_of_a_pull_request_is_the_script_that_contributors_run() -> None:
-    steps = list(steps_of(ROOT / ".github/workflows/tests.yml"))
+    jobs = jobs_of(ROOT / ".github/workflows/tests.yml")
 
-    assert steps[-1] == {"run": "bash .ci/run"}
+    assert jobs["gate"]["steps"][-1] == {"run": "bash .ci/run"}
 
 
 def test_only_the_job_that_publishes_can_ask_for_an_identity() -> None:
