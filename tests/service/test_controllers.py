@@ -13,6 +13,7 @@ import httpx
 import psutil
 import pytest
 
+from pytest_device.service.programs.toolchain import Node
 from tests import other_user
 from tests.service.process import ServiceProcess, config, running
 from tests.service.real_session import (
@@ -114,6 +115,52 @@ def test_argent_drives_the_app_of_its_session(
     (device,) = session.tool("list-devices")["devices"]
 
     assert "Add" in json.dumps(session.tool("describe", udid=device["id"]))
+
+
+NODE_THAT_RECORDS: Final = """#!/bin/sh
+[ "$1" = -p ] && printf '["24.0.0", "%s"]' "$0" && exit
+export NODE_OPTIONS="$NODE_OPTIONS --require {recorder}"
+exec "{node}" "$@"
+"""
+RECORDER: Final = """
+const dns = require('node:dns');
+const {{ appendFileSync }} = require('node:fs');
+const {{ lookup }} = dns;
+appendFileSync('{record}', `started ${{process.argv[1]}}\\n`);
+dns.lookup = (name, ...rest) => {{
+  appendFileSync('{record}', `asked for ${{name}}\\n`);
+  return lookup(name, ...rest);
+}};
+"""
+
+
+def test_the_programs_of_a_session_ask_for_no_newer_version_of_themselves(
+    tmp_path: Path, node: Node
+) -> None:
+    record, recorder = tmp_path / "record", tmp_path / "recorder.cjs"
+    recorder.write_text(RECORDER.format(record=record))
+    program = tmp_path / "bin/node"
+    program.parent.mkdir()
+    text = NODE_THAT_RECORDS.format(recorder=recorder, node=node.executable)
+    program.write_text(text)
+    program.chmod(0o755)
+    (tmp_path / "lib").symlink_to(node.executable.parents[1] / "lib")
+    path = f"{program.parent}:{os.environ['PATH']}"
+
+    with (
+        running(settings(tmp_path), env={**os.environ, "PATH": path}) as service,
+        creating(service, tmp_path) as create,
+    ):
+        types = ("appium", "agent-device", "argent")
+        sessions = [create(type=name, buildId=BUILD) for name in types]
+        for session in sessions:
+            session.ready()
+
+    lines = record.read_text().splitlines()
+    for script in ("appium/index.js", "/daemon.js", "/tool-server.cjs"):
+        assert any(line.endswith(script) for line in lines), lines
+    asked = {line for line in lines if line.startswith("asked for ")}
+    assert asked <= {"asked for localhost"}
 
 
 def test_a_session_without_a_controller_has_only_a_preview(

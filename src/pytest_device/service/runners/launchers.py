@@ -40,6 +40,7 @@ from pytest_device.spec import SessionType
 
 _ANSWER_SECONDS: Final = 5.0
 _ON_SOCKET: Final = ("--require", str(Path(__file__).parent / "on_socket.cjs"))
+_NO_UPDATE_CHECK: Final = Path(__file__).parent / "no_update_check.cjs"
 _PORT: Final = "4723"
 """Port that the script above replaces with a socket; nothing listens on it."""
 _APPIUM_ARGUMENTS: Final = (
@@ -348,7 +349,8 @@ def _argent_environ(
     return context.environment(
         home,
         ARGENT_TELEMETRY="0",
-        NODE_OPTIONS=f'--require "{_ON_SOCKET[1]}"',  # for the server that the command starts
+        # For the server that the command starts.
+        NODE_OPTIONS=f'--require "{_ON_SOCKET[1]}" --require "{_NO_UPDATE_CHECK}"',
         **device.tools.environ,
         **browsers,
     )
