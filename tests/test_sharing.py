@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
+from pickle import PicklingError
 from typing import Any, Final
 
 import httpx
@@ -100,7 +101,8 @@ def test_a_services_error_is_raised_at_the_caller(provider: Any) -> None:
 def test_unserializable_arguments_are_an_error_of_the_call(
     host: ServiceHost, provider: Any
 ) -> None:
-    with pytest.raises((AttributeError, TypeError, ValueError), match="pickle"):
+    # Which error it is, and its text, depend on the Python.
+    with pytest.raises((AttributeError, PicklingError), match="local object"):
         provider.user(lambda: None)
     with pytest.raises(AttributeError, match="pretend"):
         _ = provider.pretend
