@@ -316,6 +316,8 @@ def project(root: Path, pattern: str = "", **files: Any) -> Project:
         "updates": {"url": "https://u.example", "assetPatternsToBeBundled": [pattern]}
     }
     root.mkdir(exist_ok=True)
+    # The rules for updates speak only in a project that uses the library.
+    files = {"package.json": {"dependencies": {"vendor-updates": "1"}}, **files}
     return load_project(
         put(root, project_files({"runtimeVersion": "1", **config}, **files))
     )
