@@ -15,9 +15,12 @@ import pytest
 def pytest_runtest_makereport(call):
     report = yield
     report.duration = {"setup": 50, "call": 8, "teardown": 1}[call.when]
-    if call.when == "setup":
-        report.device_waited = 46
     return report
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    if report.when == "setup":
+        report.device_waited = 46
 """
 SUITE = """
 import pytest
