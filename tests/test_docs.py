@@ -14,7 +14,6 @@ from pytest_device import DeviceArguments, errors
 from pytest_device.cli import COMMANDS
 from pytest_device.options import (
     OPTIONS,
-    PASSWORD_VARIABLE,
     TOKEN_VARIABLE,
     Group,
     Option,
@@ -280,7 +279,6 @@ def test_options_variables_ini_keys_and_commands_on_a_page_exist(page: Path) -> 
     }
     assert {*re.findall(r"\bDEVICE_(?!IN_USE)\w+", text)} <= {
         TOKEN_VARIABLE,
-        PASSWORD_VARIABLE,
         *(option.variable for option in OPTIONS),
     }
     assert {*re.findall(r"^(device_\w+) *=", ini, flags=re.MULTILINE)} <= {

@@ -2,11 +2,9 @@
 
 import asyncio
 import os
-import pickle
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -18,7 +16,6 @@ from pytest_device.auth.provider import Client, IdentityProvider
 from pytest_device.notifications.endpoint import PushEndpoint
 from pytest_device.platforms import SYSTEM
 from pytest_device.service.apps.site import serving
-from pytest_device.sharing import ServiceHost
 from pytest_device.spec import SESSIONS_PATH
 from pytest_device.updates.service import DeviceUpdateService
 from tests.fakes.local_service import TOKEN, data
@@ -169,29 +166,6 @@ def test_another_user_cannot_read_a_web_build(tmp_path: Path) -> None:
     assert [answer for answer in served if "the build" not in answer] == []
 
 
-@only_as_root
-def test_another_user_cannot_control_the_services_of_a_run_even_with_the_key() -> None:
-    with closing(ServiceHost()) as host:
-        port, body = (
-            port_of(host.ticket["url"]),
-            pickle.dumps(None, protocol=0).decode(),
-        )
-        asked = [
-            request(
-                "POST",
-                "/",
-                port,
-                f"Authorization: Bearer {host.ticket['key']}",
-                body=body,
-            )
-        ]
-
-        refused, accepted = answers(port, asked), answers(port, asked, user="root")
-
-    assert [answer for answer in refused if not answer.startswith(REFUSED)] == []
-    assert [answer for answer in accepted if not answer.startswith(ACCEPTED)] == []
-
-
 def addresses_of_listeners(process: psutil.Process) -> set[str]:
     return {
         str(next(iter(connection.laddr)))
@@ -211,7 +185,6 @@ def test_services_of_tests_listen_on_this_machine_only() -> None:
         IdentityProvider(clients=[Client("app", ["my://r"])]),
         DeviceUpdateService(),
         PushEndpoint(),
-        closing(ServiceHost()),
     ):
         assert addresses_of_listeners(psutil.Process()) == {"127.0.0.1"}
 

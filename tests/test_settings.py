@@ -25,8 +25,6 @@ _TEXTS = (
     Options.appium_allow_insecure,
     Options.minute_price,
     Options.report,
-    Options.identity_client_id,
-    Options.identity_user,
 )
 """Options that accept any text."""
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
@@ -100,15 +98,11 @@ GOOD = {
     "app_dynamic": ("never", "never"),
     "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
-    "identity_scope": ("run", "run"),
-    "identity_issuer": ("https://login.example/a/", "https://login.example/a/"),
-    "identity_client_id": ("app", "app"),
-    "identity_user": ("ada", "ada"),
     "exit_status": ("pytest", "pytest"),
     "budget_action": ("refuse", "refuse"),
     "minute_price": ("0.05", "0.05"),
     "minute_rounding": ("session", "session"),
-    "tunnel": ("tunnel http {port}", "tunnel http {port}"),
+    "public_url": ("https://{port}.x.example", "https://{port}.x.example"),
     "vendor": ("acme", "acme"),
     "vendor_key": ("maker", "maker"),
     "vendor_environment_prefix": ("MAKER_", "MAKER_"),
@@ -174,9 +168,6 @@ def test_the_source_of_an_unknown_option_is_an_error() -> None:
         ("device_max_idle_time_minutes", "115"),
         ("device_vendor", "Two Words"),
         ("device_app_dynamic", "always"),
-        ("device_identity_issuer", "http://login.example"),
-        ("device_identity_issuer", "login.example"),
-        ("device_identity_issuer", "https://login.example/#x"),
     ],
 )
 def test_an_invalid_value_is_reported_with_its_source(key: str, text: str) -> None:
@@ -566,22 +557,3 @@ def test_keeping_devices_warm_leaves_a_sufficient_idle_limit_alone() -> None:
 
     assert settings.max_idle_time_minutes == 10
     assert settings.is_default("max_idle_time_minutes")
-
-
-def test_all_workers_share_the_tokens_of_an_external_provider() -> None:
-    issuer = {"DEVICE_IDENTITY_ISSUER": "https://login.example"}
-
-    settings = resolved({}, issuer, {"device_identity_scope": "worker"})
-
-    assert settings.identity_scope == "run"
-    assert settings.source("identity_scope") == "DEVICE_IDENTITY_ISSUER"
-    problem = "--device-identity-scope must be run with DEVICE_IDENTITY_ISSUER"
-    with pytest.raises(ConfigError, match=problem):
-        resolved({"device_identity_scope": "worker"}, issuer)
-
-
-def test_the_password_of_users_comes_from_the_environment_and_is_not_shown() -> None:
-    settings = resolved({}, {"DEVICE_IDENTITY_PASSWORD": "analytical engine"})
-
-    assert settings.identity_password == "analytical engine"
-    assert "analytical" not in repr(settings) + str(list(settings.chosen()))

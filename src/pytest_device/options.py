@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOKEN_VARIABLE: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable, not a token
-PASSWORD_VARIABLE: Final = "DEVICE_IDENTITY_PASSWORD"  # noqa: S105  # also only a name
 
 
 class Group(StrEnum):
@@ -358,39 +357,11 @@ class Options:
         "app_dynamic",
         group=Group.APP,
     )
-    tunnel: Option[str | None] = Option(
+    public_url: Option[str | None] = Option(
         None,
-        "command of a tunnel to the services of the run, for devices on other machines: {port} stands for the port",
-        "tunnel",
-        metavar="COMMAND",
-        group=Group.APP,
-    )
-    identity_scope = Option(
-        "worker",
-        "scope of the identity provider and its tokens: one per pytest-xdist worker, or one per run",
-        "choice",
-        "worker",
-        "run",
-        group=Group.APP,
-    )
-    identity_issuer: Option[str | None] = Option(
-        None,
-        "issuer URL of an identity provider, such as a staging one, on whose page users sign in",
-        "issuer",
-        group=Group.APP,
-    )
-    identity_client_id: Option[str | None] = Option(
-        None,
-        "client ID of the app at that identity provider",
-        "text",
-        metavar="ID",
-        group=Group.APP,
-    )
-    identity_user: Option[str | None] = Option(
-        None,
-        f"user to sign in at that provider (password: {PASSWORD_VARIABLE} in the environment)",
-        "text",
-        metavar="NAME",
+        "URL at which devices on other machines reach a port of this one: {port} stands for the port, {worker} for the "
+        "pytest-xdist worker",
+        "public_url",
         group=Group.APP,
     )
 

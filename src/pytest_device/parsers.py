@@ -4,7 +4,6 @@ Each raises ValueError with the rule that a text breaks, those of services' addr
 """
 
 import re
-import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, TypeVar
@@ -169,12 +168,16 @@ def _fraction(text: str) -> tuple[int, int]:
     return int(index), int(total)
 
 
-def tunnel(text: str) -> str:
+def public_url(text: str) -> str:
     return _parsed(
         text,
-        "a command with {port}, for example 'tunnel http {port}'",
+        "an http or https URL with {port}, for example 'https://{port}.tests.example', without query and fragment",
         str,
-        lambda text: "{port}" in text and len(shlex.split(text)) > 1,
+        lambda text: (
+            "{port}" in text
+            and not any(sign in text for sign in "?#")
+            and is_http_url(text.replace("{port}", "80").replace("{worker}", "gw0"))
+        ),
     )
 
 
@@ -186,24 +189,6 @@ def archive_url(text: str) -> str:
         str,
         lambda text: len(text) <= ARCHIVE_URL_MAX_LENGTH and is_http_url(text),
     )
-
-
-def issuer(text: str) -> str:
-    """Return the issuer as it is: its metadata must name it in exactly the same way."""
-    return _parsed(
-        text,
-        "an https URL (http on this machine only) without credentials, query and fragment",
-        str,
-        _is_issuer,
-    )
-
-
-def _is_issuer(text: str) -> bool:
-    parts = urlsplit(text)
-    is_secure = parts.scheme == "https" or is_loopback(parts.hostname or "")
-    is_plain = text.isprintable() and not any(sign in text for sign in "@?# ")
-
-    return is_http_url(text) and is_secure and is_plain
 
 
 def path(text: str) -> str:

@@ -159,13 +159,11 @@ J = TypeVar("J", bound=Journal)
 class AppServer:
     """A server for an ASGI application on 127.0.0.1; it binds its port when `url` is read, and serves after `start`.
 
-    With ``same_user``, it refuses other users of this machine. The services for apps do not: a device's browser, a
-    tunnel or a server of the app may run as another user.
+    Other users of this machine reach it: a device's browser, a tunnel or a server of the app may run as one.
     """
 
-    def __init__(self, port: int = 0, *, same_user: bool = False) -> None:
+    def __init__(self, port: int = 0) -> None:
         self._port = port
-        self._same_user = same_user
         self._server: Server | None = None
         self._is_serving = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -195,11 +193,11 @@ class AppServer:
         """Serve the application in a thread; earlier requests wait in the socket. Raises ConfigError as `url`."""
         from uvicorn.protocols.http.h11_impl import H11Protocol
 
-        from pytest_device.asgi_server import SameUserProtocol, Server
+        from pytest_device.asgi_server import Server
 
         self._server = Server(
             app,
-            protocol=SameUserProtocol if self._same_user else H11Protocol,
+            protocol=H11Protocol,
             grace_seconds=GRACE_SECONDS,
             aborts=True,
             trusts_proxies=True,

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple, cast
 from pytest_device.errors import ConfigError
 from pytest_device.options import (
     OPTIONS,
-    PASSWORD_VARIABLE,
     TOKEN_VARIABLE,
     Option,
     Options,
@@ -56,8 +55,6 @@ class Settings(Options):
     """Where each value comes from, by option, also for those with their default."""
     token: str = field(default="", repr=False)
     """The access token, empty if there is none. It comes from the environment only."""
-    identity_password: str = field(default="", repr=False)
-    """The password of users at an external identity provider. It comes from the environment only."""
     keep_warm_ignored_because: str = ""
     """Why ``keep_warm`` is ignored; empty if it is not."""
 
@@ -248,16 +245,11 @@ def resolve(
         values,
         origins,
         environ.get(TOKEN_VARIABLE, ""),
-        environ.get(PASSWORD_VARIABLE, ""),
     )
     if settings.local_real and settings.is_default("local"):
         settings = settings.replace("local_real", local=True)
 
     problems += _exclusions(settings)
-    # All workers share the tokens: each sign-in on a provider's page takes seconds.
-    if settings.identity_issuer is not None:
-        settings = settings.replace("identity_issuer", identity_scope="run")
-
     if problems:
         raise ConfigError(*problems)
 
@@ -333,17 +325,6 @@ def _exclusions(settings: Settings) -> Iterator[str]:
         yield (
             f"{source('slots_url')} must not contain credentials, because others can read it: set "
             f"{Options.slots_url.variable} instead"
-        )
-
-    scope_rank = rank("identity_scope")
-    if (
-        settings.identity_issuer is not None
-        and settings.identity_scope != "run"
-        and scope_rank <= rank("identity_issuer")
-    ):
-        yield (
-            f"{source('identity_scope')} must be run with {source('identity_issuer')}: all workers share the tokens of "
-            "an external provider"
         )
 
     if settings.slots_url is not None and settings.max_sessions is None:

@@ -938,7 +938,7 @@ def test_named(value): assert not value
     "distributed",
     [
         *(pytest.param(case, marks=pytest.mark.nightly) for case in (["-q"], ["-n2"])),
-        ["-n1", "--device-identity-scope=run"],
+        ["-n1"],
     ],
 )
 def test_no_output_contains_a_secret_that_people_chose(

@@ -50,51 +50,10 @@ def test_tests_share_a_users_tokens_until_they_are_stale(
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)
 
 
-@pytest.mark.parametrize(
-    ("scope", "providers"),
-    [pytest.param("worker", 2, marks=pytest.mark.nightly), ("run", 1)],
-)
-def test_workers_share_a_provider_and_its_tokens_if_requested(
-    pytester: pytest.Pytester, scope: str, providers: int
-) -> None:
-    pytester.makeconftest(CONFTEST)
-    pytester.makepyfile("""
-        import os, pathlib
-
-        def test_signs_in(device_sign_in, device_identity_provider):
-            tokens = device_sign_in("ada")
-            facts = f"{device_identity_provider.issuer} {tokens.access_token}"
-            pathlib.Path(os.environ["PYTEST_XDIST_WORKER"]).write_text(facts)
-            assert [one.access_token for one in device_identity_provider.tokens] == [tokens.access_token]
-    """)
-
-    options = (
-        "-p",
-        "no:cacheprovider",
-        "--tx=2*popen",
-        "--dist=each",
-        f"--device-identity-scope={scope}",
-    )
-    pytester.runpytest_subprocess(*options).assert_outcomes(passed=2)
-
-    assert (
-        len({pytester.path.joinpath(worker).read_text() for worker in ("gw0", "gw1")})
-        == providers
-    )
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param((), marks=pytest.mark.nightly, id="alone"),
-        pytest.param(("-n1", "--device-identity-scope=run"), id="shared"),
-    ],
-)
 def test_no_secret_reaches_a_report_or_a_file(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
-    options: tuple[str, ...],
 ) -> None:
     secrets_file = tmp_path_factory.mktemp("secrets") / "secrets"
     monkeypatch.setenv("SECRETS", str(secrets_file))
@@ -125,9 +84,7 @@ def test_no_secret_reaches_a_report_or_a_file(
             assert not secrets, f"https://app.example/{verifier}?x={secrets[0]}#{code}"
     """)
 
-    result = pytester.runpytest_subprocess(
-        "--showlocals", "--junitxml=report.xml", *options
-    )
+    result = pytester.runpytest_subprocess("--showlocals", "--junitxml=report.xml")
 
     result.assert_outcomes(failed=1)
     secrets = secrets_file.read_text().splitlines()
@@ -149,97 +106,22 @@ def test_no_secret_reaches_a_report_or_a_file(
     ] == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "environ", "problem"),
-    [
-        (
-            "{}",
-            {},
-            "DEVICE_IDENTITY_ISSUER needs a client: set --device-identity-client-id, *",
-        ),
-        (
-            "{}",
-            {"DEVICE_IDENTITY_CLIENT_ID": "app", "DEVICE_IDENTITY_USER": "ada"},
-            "the client 'app' needs a redirect URI: set --device-app-root, *",
-        ),
-        (
-            "{'clients': [Client('app', ['myapp://redirect'])]}",
-            {},
-            "DEVICE_IDENTITY_ISSUER needs a user: set --device-identity-user, *",
-        ),
-        (
-            "{'clients': [Client('app', ['myapp://redirect'])], 'users': [User('ada', password='x'), User('bob')]}",
-            {},
-            "no password for 'bob': set DEVICE_IDENTITY_PASSWORD in the environment",
-        ),
-        (
-            "{'client': 'app'}",
-            {},
-            "device_identity_settings: unknown argument 'client': did you mean 'clients'? *",
-        ),
-    ],
-)
-def test_a_sign_in_at_another_provider_needs_a_client_and_users(
+def test_an_unknown_argument_of_the_provider_is_named(
     pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: str,
-    environ: dict[str, str],
-    problem: str,
 ) -> None:
-    # Nothing is sent: the name can't be resolved.
-    monkeypatch.setenv("DEVICE_IDENTITY_ISSUER", "https://login.invalid")
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    pytester.makeconftest(f"""
+    pytester.makeconftest("""
         import pytest
-        from pytest_device.auth.provider import Client, User
 
-        if {settings != "{}"}:
-            @pytest.fixture(scope="session")
-            def device_identity_settings():
-                return {settings}
+        @pytest.fixture(scope="session")
+        def device_identity_settings():
+            return {"client": "app"}
     """)
     pytester.makepyfile('def test_it(device_sign_in): device_sign_in("ada")')
 
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"*{problem}"])
-
-
-@pytest.mark.parametrize(
-    ("marker", "stream"),
-    [("@pytest.mark.device(platform='android')", "stderr"), ("", "stdout")],
-    ids=["on a device", "without"],
-)
-def test_a_run_with_another_provider_has_none_of_its_own(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, marker: str, stream: str
-) -> None:
-    monkeypatch.setenv("DEVICE_IDENTITY_ISSUER", "https://login.invalid")
-    pytester.makepyfile(
-        f"import pytest\n{marker}\ndef test_it(device_identity_provider): pass"
+    problem = (
+        "device_identity_settings: unknown argument 'client': did you mean 'clients'?"
     )
-
-    result = pytester.runpytest("--device-url=http://127.0.0.1:9")
-
-    problem = "device_identity_provider is a provider of the run, and DEVICE_IDENTITY_ISSUER selects another"
-    lines = {"stderr": result.stderr, "stdout": result.stdout}[stream]
-    lines.fnmatch_lines([f"*{problem}: use device_sign_in, or deselect the test"])
-
-
-def test_a_short_password_of_the_environment_is_masked_before_any_sign_in(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DEVICE_IDENTITY_PASSWORD", "engine7")
-    pytester.makepyfile("""
-        import logging, os
-
-        def test_fails():
-            logging.warning("as %s", os.environ["DEVICE_IDENTITY_PASSWORD"])
-            assert not "a failure"
-    """)
-
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
-
-    result.stdout.fnmatch_lines(["WARNING * as [*][*][*]"])
-    result.stdout.no_fnmatch_line("*engine7*")
+    result.stdout.fnmatch_lines([f"*{problem} *"])

@@ -1,9 +1,6 @@
-"""Services that devices on other machines reach through a tunnel."""
+"""Services that devices on other machines reach at a public URL."""
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,29 +9,41 @@ import pytest_device.tunnel
 from pytest_device.plugin.provider import reach
 from pytest_device.testing import FaultyService
 from tests.fakes.programs import FakeProgram
-from tests.waiting import eventually
 
 TUNNEL = """
-import os, pathlib, socket, sys, threading
-
-port = int(sys.argv[1])
-pathlib.Path(sys.argv[2]).open("a").write(f"{os.getpid()}\\n")
-listener = socket.create_server(("127.0.0.1", 0))
-print("see https://tunnel.invalid/docs.", flush=True)
-url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-sys.stdout.buffer.write(f"│**{url}**│ Ctrl-C to end: ".encode())
-sys.stdout.flush()
+import contextlib, socket, threading
+import pytest
 
 def passes(source, target):
-    while data := source.recv(65536):
-        target.sendall(data)
-    target.shutdown(socket.SHUT_WR)
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
 
-while True:
-    client, _ = listener.accept()
-    service = socket.create_connection(("127.0.0.1", port))
-    for pair in ((client, service), (service, client)):
-        threading.Thread(target=passes, args=pair, daemon=True).start()
+def connects(client, port):
+    with client, socket.create_connection(("127.0.0.1", port)) as service:
+        replies = threading.Thread(target=passes, args=(service, client), daemon=True)
+        replies.start()
+        passes(client, service)
+        replies.join()
+
+def relays(listener, port):
+    with contextlib.suppress(OSError):
+        while True:
+            client, _ = listener.accept()
+            threading.Thread(target=connects, args=(client, port), daemon=True).start()
+
+@contextlib.contextmanager
+def tunnel(port):
+    with open("tunnels", "a") as log, socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=relays, args=(listener, port), daemon=True).start()
+        log.write("opened\\n")
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        log.write("closed\\n")
+
+@pytest.fixture(scope="session")
+def device_tunnel_factory():
+    return tunnel
 """
 SUITE = """
 import httpx
@@ -60,133 +69,63 @@ def test_all_services_are_public(
 
 
 @pytest.fixture
-def pids(tmp_path: Path) -> Path:
-    """The file to which tunnels write their process IDs."""
-    return tmp_path / "pids"
-
-
-def command(pids: Path) -> str:
-    script = pids.with_name("tunnel.py")
-    script.write_text(TUNNEL)
-    return f"{sys.executable} {script} {{port}} {pids}"
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def ended(pids: Path) -> bool:
-    return not any(map(is_running, map(int, pids.read_text().split())))
+def remote_service(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> FaultyService:
+    """The service, with the run taking it for one on another machine."""
+    monkeypatch.setattr(reach, "is_loopback", lambda _host: False)
+    return service
 
 
 def test_devices_reach_all_services_through_one_tunnel_that_ends_with_the_run(
-    pytester: pytest.Pytester, service: FaultyService, pids: Path
+    pytester: pytest.Pytester, remote_service: FaultyService
+) -> None:
+    pytester.makeconftest(TUNNEL)
+    pytester.makepyfile(test_it=SUITE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1)
+    assert pytester.path.joinpath("tunnels").read_text() == "opened\nclosed\n"
+    assert remote_service.statuses() == ["stopped"]
+
+
+def test_devices_reach_all_services_at_a_public_url_of_each_port(
+    pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(test_it=SUITE)
 
-    result = pytester.runpytest(f"--device-tunnel={command(pids)}")
+    result = pytester.runpytest("--device-public-url=http://127.0.0.1:{port}/")
 
     result.assert_outcomes(passed=1)
-    assert len(pids.read_text().split()) == 1
-    assert eventually(lambda: ended(pids))
     assert service.statuses() == ["stopped"]
 
 
-def test_workers_share_the_providers_tunnel_if_they_share_the_provider(
-    pytester: pytest.Pytester, service: FaultyService, pids: Path
+def test_a_public_url_names_the_worker(
+    pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     del service
-    pytester.makepyfile(test_it=SUITE)
-    options = ["-n1", "--device-identity-scope=run"]
+    pytester.makepyfile("""
+        def test_it(device_tunnel_factory):
+            with device_tunnel_factory(80) as url:
+                assert url == "https://gw0-80.tests.example"
+    """)
 
-    result = pytester.runpytest_subprocess(f"--device-tunnel={command(pids)}", *options)
+    url = "https://{worker}-{port}.tests.example"
+    result = pytester.runpytest_subprocess("-n1", f"--device-public-url={url}")
 
-    result.stdout.fnmatch_lines(
-        ["*assert len({httpx.URL(base).port for base in bases}) == 1*"]
-    )
-    assert len(pids.read_text().split()) == 2  # the coordinator's and the worker's
-    assert eventually(lambda: ended(pids))
-
-
-@pytest.mark.parametrize(
-    ("program", "problem"),
-    [
-        ("print('no')", "*ended with status 0. It printed: no. No device was created*"),
-        *(
-            pytest.param(*case, marks=pytest.mark.nightly)
-            for case in (
-                ("raise SystemExit(3)", "*ended with status 3. It printed: nothing.*"),
-                ("input()", "*ended with status 1.*EOF*"),
-            )
-        ),
-    ],
-)
-def test_a_tunnel_that_ends_at_once_costs_no_device(
-    pytester: pytest.Pytester,
-    service: FaultyService,
-    tmp_path: Path,
-    program: str,
-    problem: str,
-) -> None:
-    script = tmp_path / "broken.py"
-    script.write_text(program)
-
-    assert_refused(pytester, service, script, problem)
+    result.assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(
-    ("printed", "problem"),
-    [
-        ("ready", "*printed no URL within * s. It printed: ready.*"),
-        ("OTHER/", "*leads nowhere: http://127.0.0.1:*: status 4*"),
-        pytest.param(
-            "http://127.0.0.1:9",
-            "*leads nowhere: http://127.0.0.1:9: *Connection refused*",
-            marks=pytest.mark.nightly,
-        ),
-    ],
-)
-def test_a_tunnel_that_leads_nowhere_costs_no_device(
+@pytest.mark.parametrize("leads_to", ["nothing", "another server"])
+def test_a_public_url_that_leads_elsewhere_costs_no_device_and_is_tried_once(
     pytester: pytest.Pytester,
     service: FaultyService,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    printed: str,
-    problem: str,
+    leads_to: str,
 ) -> None:
-    # Long enough for the script to start, on a busy machine, too.
-    monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 4.0)
-    script = tmp_path / "broken.py"
-    url = printed.replace("OTHER", service.url)
-    # Without a line break, as a prompt.
-    code = f"import time; print({url!r}, end='', flush=True); time.sleep(60)"
-    script.write_text(code)
-
-    assert_refused(pytester, service, script, problem)
-
-
-def assert_refused(
-    pytester: pytest.Pytester, service: FaultyService, script: Path, problem: str
-) -> None:
-    """Run the suite with this tunnel; it must fail for this reason, and create no device."""
-    pytester.makepyfile(test_it=SUITE)
-
-    result = pytester.runpytest(f"--device-tunnel={sys.executable} {script} {{port}}")
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"*config: {problem}"])
-    assert service.statuses() == []
-
-
-def test_a_tunnel_that_fails_is_started_once(
-    pytester: pytest.Pytester, service: FaultyService, tmp_path: Path
-) -> None:
-    script = tmp_path / "broken.sh"
-    script.write_text(f"echo started >> {tmp_path}/starts\nexit 3\n")
+    monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 0.0)
+    url = "http://127.0.0.1:1" if leads_to == "nothing" else service.url
     pytester.makepyfile("""
         import pytest
 
@@ -195,50 +134,18 @@ def test_a_tunnel_that_fails_is_started_once(
         def test_it(device_session, device_update_service, number): pass
     """)
 
-    result = pytester.runpytest(f"--device-tunnel=sh {script} {{port}}")
+    result = pytester.runpytest(f"--device-public-url={url}/{{port}}")
 
     result.assert_outcomes(errors=2)
-    assert result.stdout.str().count("config: the tunnel 'sh' (device_tunnel)") >= 2
-    assert (tmp_path / "starts").read_text() == "started\n"
+    problem = "config: the public URL of the services leads nowhere: http://127.0.0.1:*"
+    result.stdout.fnmatch_lines([f"*{problem}", f"*{problem}"])
     assert service.statuses() == []
 
 
-def test_a_tunnel_that_ends_during_the_run_costs_no_further_device(
-    pytester: pytest.Pytester, service: FaultyService, pids: Path
-) -> None:
-    pytester.makepyfile(
-        """
-        import pathlib, psutil, pytest
-        from tests.waiting import eventually
-
-        pytestmark = pytest.mark.device(platform="android", type="web-preview-only", share="test")
-
-        def test_first(device_session, device_push_endpoint):
-            tunnel = psutil.Process(int(pathlib.Path(PIDS).read_text()))
-            guard = tunnel.parent()
-            tunnel.kill()
-            assert eventually(lambda: guard.status() == psutil.STATUS_ZOMBIE)
-
-        def test_without_a_service(device_session): pass
-
-        def test_next(device_session, device_push_endpoint): pass
-    """.replace("PIDS", repr(str(pids)))
-    )
-
-    result = pytester.runpytest(f"--device-tunnel={command(pids)}")
-
-    result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(
-        [
-            "config: the tunnel * (device_tunnel) ended with status * during the run. It printed: see *"
-        ]
-    )
-    assert service.statuses() == ["stopped", "stopped"]
-
-
-def test_a_device_does_not_boot_ahead_of_a_tunnel_that_may_fail(
+def test_a_device_does_not_boot_ahead_of_a_public_url_that_may_fail(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pytest_device.tunnel, "START_SECONDS", 0.0)
     monkeypatch.setenv("DEVICE_PREFETCH", "3")
     pytester.makepyfile("""
         import pytest
@@ -250,13 +157,13 @@ def test_a_device_does_not_boot_ahead_of_a_tunnel_that_may_fail(
         def test_next(device_session, device_push_endpoint): pass
     """)
 
-    result = pytester.runpytest("--device-tunnel=false {port}")
+    result = pytester.runpytest("--device-public-url=http://127.0.0.1:1/{port}")
 
     result.assert_outcomes(passed=1, errors=1)
     assert service.statuses() == ["stopped"]
 
 
-def test_without_a_tunnel_a_run_on_remote_devices_ends_before_it_creates_one(
+def test_without_a_public_url_a_run_on_remote_devices_ends_before_it_creates_one(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, service: FaultyService
 ) -> None:
     del service
@@ -269,7 +176,7 @@ def test_without_a_tunnel_a_run_on_remote_devices_ends_before_it_creates_one(
     result.stderr.fnmatch_lines(
         [
             f"*test_it.py:*: test_all_services_are_public: {service} is on this machine, where the devices of "
-            f"DEVICE_URL can't reach it: set a tunnel (--device-tunnel, *), override device_tunnel_factory, or return "
+            f"DEVICE_URL can't reach it: set its public URL (--device-public-url, *), override device_tunnel_factory, or return "
             f"public_url from {settings}"
             for service, settings in (
                 ("device_identity_provider", "device_identity_settings"),
@@ -283,7 +190,7 @@ def test_without_a_tunnel_a_run_on_remote_devices_ends_before_it_creates_one(
 def test_a_suites_own_tunnel_must_provide_a_url(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, service: FaultyService
 ) -> None:
-    monkeypatch.setenv("DEVICE_TUNNEL", "unused {port}")
+    monkeypatch.setenv("DEVICE_PUBLIC_URL", "http://unused.example/{port}")
     pytester.makeconftest("""
         import contextlib, pytest
 
@@ -303,7 +210,7 @@ def test_a_suites_own_tunnel_must_provide_a_url(
     assert service.statuses() == []
 
 
-def test_services_with_a_public_url_of_their_own_need_no_tunnel(
+def test_services_with_a_public_url_of_their_own_need_no_other(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     del service
@@ -322,7 +229,9 @@ def test_services_with_a_public_url_of_their_own_need_no_tunnel(
             assert device_push_endpoint.base_url == "https://push.example/app/"
     """)
 
-    pytester.runpytest("--device-tunnel=false {port}").assert_outcomes(passed=1)
+    pytester.runpytest("--device-public-url=http://127.0.0.1:1/{port}").assert_outcomes(
+        passed=1
+    )
 
 
 SETTINGS_WITHOUT_URL = """
@@ -338,15 +247,6 @@ def device_update_settings():
     return {}
 """
 """Of a suite that overrides fixtures for something else than the public URL, which collection can't know."""
-
-
-@pytest.fixture
-def remote_service(
-    service: FaultyService, monkeypatch: pytest.MonkeyPatch
-) -> FaultyService:
-    """The service, with the run taking it for one on another machine."""
-    monkeypatch.setattr(reach, "is_loopback", lambda _host: False)
-    return service
 
 
 @pytest.mark.parametrize(
@@ -383,24 +283,6 @@ def test_settings_without_a_public_url_cost_no_device(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"*{service_fixture} is on this machine, *"])
     assert remote_service.statuses() == []
-
-
-def test_a_tunnel_that_fails_costs_no_device_that_tests_share(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    pytester.makepyfile("""
-        import pytest
-
-        @pytest.mark.device(platform="android", type="appium", share="run")
-        class TestIt:
-            def test_it(self, class_device_driver, device_update_service): pass
-    """)
-
-    result = pytester.runpytest("--device-tunnel=false {port}")
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["config: the tunnel 'false' (device_tunnel) ended *"])
-    assert service.statuses() == []
 
 
 def test_a_service_that_a_test_requests_while_it_runs_must_be_reachable(
@@ -450,53 +332,6 @@ def test_settings_may_depend_on_the_device(
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*device_update_service is on this machine, *"])
     assert remote_service.statuses() == ["stopped", "stopped"]
-
-
-def test_a_killed_run_leaves_no_tunnel(
-    pytester: pytest.Pytester, service: FaultyService, pids: Path
-) -> None:
-    del service
-    pytester.makepyfile("""
-        import pathlib, pytest, time
-
-        @pytest.mark.device(platform="android", type="web-preview-only")
-        def test_it(device_session, device_push_endpoint):
-            pathlib.Path("in_test").touch()
-            time.sleep(60)
-    """)
-    run = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", f"--device-tunnel={command(pids)}"],
-        cwd=pytester.path,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        assert eventually((pytester.path / "in_test").exists)
-    finally:
-        os.killpg(run.pid, signal.SIGKILL)  # as a CI system does: with its children
-        run.wait()
-
-    assert eventually(lambda: ended(pids))
-
-
-def test_a_tunnel_ends_with_the_children_of_its_command(
-    pytester: pytest.Pytester, service: FaultyService, pids: Path
-) -> None:
-    del service
-    script = pids.with_name("start.sh")
-    tunnel = command(pids).replace("{port}", "$1")
-    started = f"while ! [ -s {pids} ]; do sleep 0.05; done"
-    script.write_text(f"{tunnel} &\n{started}\nexit 3\n")
-    pytester.makepyfile("""
-        import pytest
-
-        @pytest.mark.device(platform="android", type="web-preview-only")
-        def test_it(device_session, device_push_endpoint): pass
-    """)
-
-    pytester.runpytest(f"--device-tunnel=sh {script} {{port}}")
-
-    assert eventually(lambda: ended(pids))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ _OF_PROGRAMS_PREFIXES: Final = (
 )  # fmt: skip
 """Variables by which Node.js, OpenSSL, the system's loader or our cache of programs choose programs, libraries and
 their configuration: native code could run through them before any of the project's own code."""
-_SECRETS: Final = ("DEVICE_TOKEN", "DEVICE_IDENTITY_PASSWORD")
+_SECRETS: Final = ("DEVICE_TOKEN",)
 _OURS: Final = "DEVICE_"
 
 _ON: Final = frozenset(("1", "true"))

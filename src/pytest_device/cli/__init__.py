@@ -18,7 +18,7 @@ from pytest_device.cli.sessions import SESSIONS, STOP
 from pytest_device.cli.trace import TRACE
 from pytest_device.cli.updates import UPDATES
 from pytest_device.errors import ConfigError
-from pytest_device.options import PASSWORD_VARIABLE, TOKEN_VARIABLE
+from pytest_device.options import TOKEN_VARIABLE
 
 COMMANDS: Final[tuple[Command, ...]] = (
     INIT,
@@ -38,8 +38,7 @@ INTERRUPTED: Final = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 2 for a usage error, which is printed to standard error."""
     # Around all of it: argparse quotes the arguments that it refuses.
-    secrets = (TOKEN_VARIABLE, PASSWORD_VARIABLE)
-    with masked(*(os.environ.get(variable, "") for variable in secrets)):
+    with masked(os.environ.get(TOKEN_VARIABLE, "")):
         parser = make_parser()
         parsed = parser.parse_args(arguments)
         if parsed.run is None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_device.options import PASSWORD_VARIABLE, TOKEN_VARIABLE, Options
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.selection import (
     WITH_DEVICE,
     add_package_marks,
@@ -122,7 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _check_ini_file(config)
 
     # Secrets exist from now on, also in test names.
-    secret_variables = (TOKEN_VARIABLE, PASSWORD_VARIABLE, Options.slots_url.variable)
+    secret_variables = (TOKEN_VARIABLE, Options.slots_url.variable)
     if any(map(os.environ.get, secret_variables)):
         from pytest_device.plugin.output.secrets import hide_token
 

@@ -455,7 +455,7 @@ def _read_test(item: pytest.Item, settings: "Settings", names: SessionNaming) ->
     item.stash[ARGUMENTS] = devices
     item.stash[REQUIREMENTS] = requirements
     if isinstance(item, pytest.Function):
-        _prepare_fixtures(item, settings)
+        _prepare_fixtures(item)
 
 
 def _wrong_fixtures(
@@ -654,12 +654,12 @@ class _DriverSharing:
             )
 
 
-def _prepare_fixtures(item: pytest.Function, settings: "Settings") -> None:
+def _prepare_fixtures(item: pytest.Function) -> None:
     """Order a test's fixtures, with its sessions; note a test whose device fixtures are replaced instead."""
     if _is_replaced(item):
         item.stash[_IS_REPLACED] = True
     else:
-        item.fixturenames = _set_up_order(item, settings)
+        item.fixturenames = _set_up_order(item)
 
 
 def _is_replaced(item: pytest.Item) -> bool:
@@ -701,7 +701,7 @@ def _has_device(
     )
 
 
-def _set_up_order(item: pytest.Function, settings: "Settings") -> list[str]:
+def _set_up_order(item: pytest.Function) -> list[str]:
     """Return a test's fixtures in setup order: its sessions last, after any fixture that may skip the test.
 
     The services with which the app talks come before its sessions: a tunnel to them that fails costs no device.
@@ -714,7 +714,7 @@ def _set_up_order(item: pytest.Function, settings: "Settings") -> list[str]:
     # A copy, since pytest shares the list among the items of a function.
     if "device_sessions" not in names:
         names = [*names, "device_sessions"]
-    if services := services_of(item, settings):
+    if services := services_of(item):
         names = [*services, *(name for name in names if name not in services)]
 
     if not SCOPED_DRIVERS.keys().isdisjoint(names):

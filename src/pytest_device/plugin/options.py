@@ -12,7 +12,6 @@ import pytest
 
 from pytest_device.options import (
     OPTIONS,
-    PASSWORD_VARIABLE,
     TOKEN_VARIABLE,
     Group,
     Option,
@@ -258,16 +257,15 @@ def misspelled(config: pytest.Config) -> Iterator[str]:
     )
 
     names = [option.ini for option in OPTIONS]
-    secrets = {name.lower(): name for name in (TOKEN_VARIABLE, PASSWORD_VARIABLE)}
     for key in keys:
         # pytest refuses to read a list from TOML as a text.
         if key in names or _is_declared(config, key):
             continue
 
         near = get_close_matches(key, names, n=1, cutoff=0.8)
-        if key in secrets:
+        if key == TOKEN_VARIABLE.lower():
             yield (
-                f"{key} in the ini file is not an option: set {secrets[key]} in the environment instead, and remove the "
+                f"{key} in the ini file is not an option: set {TOKEN_VARIABLE} in the environment instead, and remove the "
                 "secret from the file"
             )
         elif near:

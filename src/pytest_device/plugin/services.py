@@ -1,22 +1,19 @@
 """Fixtures for the app under test and the services that it uses."""
 
+import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
-from pytest_device.options import Option, Options
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
     from pytest_device.app.vendor import VendorProfile
     from pytest_device.auth.provider import IdentityProvider
-    from pytest_device.auth.provider.external import ExternalProvider
     from pytest_device.auth.token import TokenResponse
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.notifications.content import PushMessage
@@ -55,14 +52,15 @@ def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links
 def device_tunnel_factory(request: pytest.FixtureRequest) -> "TunnelFactory | None":
     """Return a function that opens a tunnel to a port for devices on other machines; override it in ``conftest.py``.
 
-    It gets a port of 127.0.0.1 and returns a context manager that provides the tunnel's public URL. By default it
-    starts the command ``device_tunnel``; None without one.
+    It gets a port of 127.0.0.1 and returns a context manager that provides the tunnel's public URL. By default, it
+    provides the URL of ``device_public_url``; None without one.
     """
     from pytest_device.plugin.options import settings_of
-    from pytest_device.tunnel import CommandTunnel
+    from pytest_device.tunnel import at_public_url
 
-    command = settings_of(request.config).tunnel
-    return CommandTunnel(command) if command else None
+    url = settings_of(request.config).public_url
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    return at_public_url(url, worker) if url else None
 
 
 @pytest.fixture(scope="session")
@@ -71,11 +69,10 @@ def _device_tunnel(
 ) -> "Generator[Tunnel]":
     """Provide the tunnel of this process to its services, for devices on other machines."""
     from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.reach import Tunnel, is_remote, remember
+    from pytest_device.plugin.provider.reach import Tunnel, is_remote
 
     settings = settings_of(request.config)
     with Tunnel(device_tunnel_factory if is_remote(settings) else None) as tunnel:
-        remember(request.config, tunnel)
         yield tunnel
 
 
@@ -84,21 +81,16 @@ def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, An
     """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``.
 
     The client ``app`` may return to the schemes of the app's project, with and without the path ``redirect``, and to
-    its web build on this machine. With ``device_identity_issuer``, the client is that of
-    ``device_identity_client_id``, which returns to the first scheme.
+    its web build on this machine.
     """
     from pytest_device.auth.provider import Client
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.project import project_of
 
-    settings = settings_of(request.config)  # loads the project
+    settings_of(request.config)  # loads the project
     project = project_of(request.config)
     schemes = project.schemes() if project else ()
     own = [f"{scheme}://{path}" for scheme in schemes for path in ("redirect", "")]
-    if settings.identity_issuer is not None:
-        client_id = settings.identity_client_id
-        return {"clients": [Client(client_id, own)] if client_id else []}
-
     web = ["http://127.0.0.1/callback", "http://127.0.0.1/redirect"]
     return {"clients": [Client("app", [*web, *own])]}
 
@@ -109,65 +101,23 @@ def device_identity_provider(
     device_identity_settings: "Mapping[str, Any]",
     _device_tunnel: "Tunnel",
 ) -> "Generator[IdentityProvider]":
-    """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
+    """Provide an OpenID Connect provider on this machine, one per process of the run."""
     from pytest_device.auth.provider import IdentityProvider
-    from pytest_device.errors import ConfigError
-    from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.sign_in import local_provider_problem
-
-    if problem := local_provider_problem(settings_of(request.config)):
-        raise ConfigError(problem)
 
     yield from _service(
         request,
         _device_tunnel,
         IdentityProvider,
         device_identity_settings,
-        Options.identity_scope,
     )
-
-
-@pytest.fixture(scope="session")
-def _device_external_provider(
-    request: pytest.FixtureRequest, device_identity_settings: "Mapping[str, Any]"
-) -> "Generator[ExternalProvider]":
-    """Provide the provider of ``device_identity_issuer``, once per run."""
-    from pytest_device.auth.provider import IdentityProvider
-    from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.reach import SETTINGS_OF
-    from pytest_device.plugin.provider.sign_in import external_provider
-
-    name = SETTINGS_OF["device_identity_provider"]
-    arguments = _checked(IdentityProvider, device_identity_settings, name)
-    opened = external_provider(request.config, settings_of(request.config), arguments)
-    with ExitStack() as stack:
-        yield _entered(stack, opened, request.config)
 
 
 @pytest.fixture(scope="session")
 def device_sign_in(
-    request: pytest.FixtureRequest,
+    device_identity_provider: "IdentityProvider",
 ) -> "Callable[..., TokenResponse]":
-    """Provide a function that signs a user in and returns the tokens: ``device_sign_in("ada")``.
-
-    Without a browser at ``device_identity_provider``, or at that of ``device_identity_issuer`` through its page.
-    """
-    from pytest_device.plugin.options import settings_of
-
-    is_external = settings_of(request.config).identity_issuer is not None
-    provider: IdentityProvider | ExternalProvider = request.getfixturevalue(
-        "_device_external_provider" if is_external else "device_identity_provider"
-    )
-
-    def sign_in(
-        user: str,
-        scopes: "Sequence[str]" = ("openid", "profile"),
-        *,
-        client_id: str | None = None,
-    ) -> "TokenResponse":
-        return provider.sign_in(user, scopes, client_id=client_id)
-
-    return sign_in
+    """Provide a function that signs a user in and returns the tokens: ``device_sign_in("ada")``, without a browser."""
+    return device_identity_provider.sign_in
 
 
 @pytest.fixture(scope="session")
@@ -313,17 +263,15 @@ def _service(
     tunnel: "Tunnel",
     make: "type[S]",
     returned: "Mapping[str, Any]",
-    breadth: Option[str] | None = None,
     **defaults: object,
 ) -> "Generator[S]":
-    """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts.
+    """Provide a service of this process.
 
     Arguments:
         request: the request for the fixture that provides the service.
         tunnel: the tunnel of this process, for devices on other machines.
         make: the class of the service.
         returned: what the settings fixture of the service returned.
-        breadth: the option that decides whether the run has one service; without it, each process has its own.
         defaults: arguments that the settings fixture may override.
 
     Raises:
@@ -343,19 +291,7 @@ def _service(
     if not is_reached:
         _refuse_if_it_has_a_device(request.config, name)
 
-    worker_input: Mapping[str, Any] | None = getattr(
-        request.config, "workerinput", None
-    )
-    is_of_run = (
-        breadth
-        and settings.values.get(breadth.word) == "run"
-        and worker_input is not None
-    )
-    opened = (
-        _of_run(request.config, tunnel, make, arguments, breadth)
-        if breadth and is_of_run
-        else tunnel.opened(make, arguments)
-    )
+    opened = tunnel.opened(make, arguments)
     with ExitStack() as stack:
         service = _entered(stack, opened, request.config)
         stack.enter_context(noted(request.config, name, service, is_reached=is_reached))
@@ -392,29 +328,6 @@ def _refuse_if_it_has_a_device(config: pytest.Config, service: str) -> None:
     devices = config.stash.get(CURRENT_DEVICES, None)
     if devices and devices.item and sessions_of(devices.item):
         raise ConfigError(unreachable_service(service, settings_of(config)))
-
-
-def _of_run(
-    config: pytest.Config,
-    tunnel: "Tunnel",
-    make: "Callable[..., S]",
-    arguments: "Mapping[str, Any]",
-    breadth: Option[str],
-) -> "AbstractContextManager[S]":
-    """Return the run's service, which its first user opens in the coordinator's process; raises ConfigError."""
-    from pytest_device.errors import ConfigError
-    from pytest_device.plugin.provider.reach import Reachable
-    from pytest_device.plugin.state import SERVICES
-    from pytest_device.sharing import shared
-
-    worker_input: Mapping[str, Any] = vars(config)["workerinput"]
-    if SERVICES not in worker_input:
-        raise ConfigError(
-            f"{breadth.ini}=run requires all workers on one machine, but this one is on another: use worker"
-        )
-
-    reachable = Reachable(make, arguments, tunnel.factory).check()
-    return shared(worker_input[SERVICES], breadth.word, reachable)
 
 
 def _hides_frames(error: object) -> bool:

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from pytest_device.options import PASSWORD_VARIABLE, TOKEN_VARIABLE, Options
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.output import allure
 from pytest_device.redact import KEY_MARK, MASK, Redactor
 
@@ -50,10 +50,8 @@ def hide_token(config: pytest.Config) -> Redactor:
 
 
 def _of_environment() -> list[str]:
-    """Return the access token, and the passwords of users and of the server that counts slots."""
-    secrets = [
-        os.environ.get(variable, "") for variable in (TOKEN_VARIABLE, PASSWORD_VARIABLE)
-    ]
+    """Return the access token, and the password of the server that counts slots."""
+    secrets = [os.environ.get(TOKEN_VARIABLE, "")]
 
     with suppress(ValueError):  # an invalid URL is reported when it is used
         address = urlsplit(os.environ.get(Options.slots_url.variable, ""))

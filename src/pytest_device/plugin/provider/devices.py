@@ -35,7 +35,6 @@ from pytest_device.plugin.provider.requirements import (
     note_defaults,
     runs_again,
 )
-from pytest_device.plugin.provider.sign_in import prepare_sign_in
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import (
     ACCESSES,
@@ -176,7 +175,6 @@ class Devices:
         # What refuses the test without a device comes first: a session would be billed.
         self._refuse_fork(item)
         refuse_unreachable(item, self.settings)
-        prepare_sign_in(item, self.settings)
 
         plan = self._plan
         if not plan or plan.item is not item or not plan.requirements or defaults != {}:

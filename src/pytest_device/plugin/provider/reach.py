@@ -1,7 +1,6 @@
 """Where devices reach the services of this process: on this machine, through a tunnel, or through ``adb reverse``."""
 
 import os
-import pickle
 import shutil
 import subprocess
 from collections.abc import (
@@ -14,17 +13,15 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.plugin.provider.sign_in import FIXTURE, local_provider_problem
 from pytest_device.plugin.selection import WITH_DEVICE
 from pytest_device.plugin.state import definitions_of
 from pytest_device.redact import is_loopback
@@ -35,7 +32,7 @@ from pytest_device.spec import Platform
 if TYPE_CHECKING:
     from pytest_device.serving import Service
     from pytest_device.sessions.models import Session
-    from pytest_device.tunnel import Gateway, OpenTunnel, TunnelFactory
+    from pytest_device.tunnel import Gateway, TunnelFactory
 
 S = TypeVar("S", bound="Service[Any]")
 
@@ -49,8 +46,6 @@ SETTINGS_OF: Final[Mapping[str, str]] = {
 
 _REACHED: Final = pytest.StashKey[dict[str, bool]]()
 """Whether a device reaches a service of this process, by its fixture, for those that were opened."""
-_TUNNEL: Final = pytest.StashKey["Tunnel"]()
-"""The tunnel of this process, from its fixture."""
 _OPEN: Final = pytest.StashKey[dict[str, int]]()
 """The ports on this machine of open services, by their fixtures."""
 SIMULATED: Final = "chromium-cdp-"
@@ -59,28 +54,25 @@ _ADB_SECONDS: Final = 10.0
 
 
 def is_remote(settings: Settings) -> bool:
-    """Return whether the run's devices are on other machines: their service is, or a tunnel leads to this one."""
+    """Return whether the run's devices are on other machines: their service is, or this one has a public URL."""
     if settings.local or not settings.url:
         return False
 
     host = urlsplit(settings.url).hostname or ""
-    return bool(settings.tunnel) or not is_loopback(host)
+    return bool(settings.public_url) or not is_loopback(host)
 
 
 def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
     """Yield why the devices of a test can't reach a service that it uses, as far as this is known at collection."""
-    if "device_identity_provider" in getattr(item, "fixturenames", ()):
-        yield from filter(None, [local_provider_problem(settings)])
-
     definitions = definitions_of(item)
     if (
         not is_remote(settings)
-        or settings.tunnel
+        or settings.public_url
         or _is_overridden(FACTORY, definitions)
     ):
         return
 
-    for service in services_of(item, settings):
+    for service in services_of(item):
         if not _is_overridden(SETTINGS_OF[service], definitions):
             yield unreachable_service(service, settings)
 
@@ -91,20 +83,18 @@ def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
         return False
 
     reached = item.config.stash.setdefault(_REACHED, {})
-    return not all(
-        reached.get(service, False) for service in services_of(item, settings)
-    )
+    return not all(reached.get(service, False) for service in services_of(item))
 
 
 def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
-    """Raise ConfigError if the devices of a test can't reach a service that it uses, or no longer.
+    """Raise ConfigError if the devices of a test can't reach a service that it uses.
 
     Opens the tunnel if a service that is not open yet needs it.
     """
     if not is_remote(settings):
         return
 
-    services = services_of(item, settings)
+    services = services_of(item)
     problems = [
         unreachable_service(service, settings)
         for service in services
@@ -112,10 +102,6 @@ def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
     ]
     if problems:
         raise ConfigError(*problems)
-
-    tunnel = item.config.stash.get(_TUNNEL, None)
-    if services and tunnel:
-        tunnel.check()
 
 
 def _is_reached(item: pytest.Item, service: str) -> bool:
@@ -164,12 +150,9 @@ def _needs_device(
     )
 
 
-def services_of(item: pytest.Item, settings: Settings) -> list[str]:
-    """Return the services that a test uses, by their fixtures; the sign-in uses the provider of the run, if any."""
+def services_of(item: pytest.Item) -> list[str]:
+    """Return the services that a test uses, by their fixtures."""
     names: Collection[str] = getattr(item, "fixturenames", ())
-    if FIXTURE in names and settings.identity_issuer is None:
-        names = {*names, "device_identity_provider"}
-
     return [name for name in SETTINGS_OF if name in names]
 
 
@@ -180,38 +163,9 @@ def _is_overridden(name: str, definitions: Mapping[str, Any]) -> bool:
 def unreachable_service(service: str, settings: Settings) -> str:
     """Return what keeps the devices of a run from a service of this process, and how to change it."""
     return (
-        f"{service} is on this machine, where the devices of {settings.source('url')} can't reach it: set a tunnel "
-        f"({Options.tunnel.spellings}), override {FACTORY}, or return public_url from {SETTINGS_OF[service]}"
+        f"{service} is on this machine, where the devices of {settings.source('url')} can't reach it: set its public "
+        f"URL ({Options.public_url.spellings}), override {FACTORY}, or return public_url from {SETTINGS_OF[service]}"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Reachable(Generic[S]):
-    """Opens a service with its arguments, behind a tunnel of its own if it needs one; it can be sent to a process."""
-
-    make: "Callable[..., S]"
-    arguments: Mapping[str, Any]
-    factory: "TunnelFactory | None"
-
-    @contextmanager
-    def __call__(self) -> "Generator[S]":
-        with (
-            Tunnel(self.factory) as tunnel,
-            tunnel.opened(self.make, self.arguments) as service,
-        ):
-            yield service
-
-    def check(self) -> Self:
-        """Raise ConfigError if it can't be sent to another process."""
-        try:
-            pickle.dumps(self)
-        except (pickle.PicklingError, AttributeError, TypeError):
-            raise ConfigError(
-                f"{FACTORY} must be a function of a module, since {Options.identity_scope.ini}=run opens the tunnel in "
-                f"another process: use {Options.tunnel.ini}, or {Options.identity_scope.ini}=worker"
-            ) from None
-
-        return self
 
 
 class Tunnel:
@@ -221,7 +175,7 @@ class Tunnel:
         self.factory = factory
         self._open = ExitStack()
         self._gateway: Gateway | None = None
-        self._tunnel: OpenTunnel | None = None
+        self._url = ""
         self._problems: Sequence[str] = ()
 
     def __enter__(self) -> Self:
@@ -241,10 +195,10 @@ class Tunnel:
 
             return
 
-        gateway, tunnel = self._started(self.factory)
+        gateway = self._started(self.factory)
         path = gateway.new_path()
         with (
-            make(**{**arguments, "public_url": tunnel.url + path}) as service,
+            make(**{**arguments, "public_url": self._url + path}) as service,
             gateway.serving(path, service.app),
         ):
             yield service
@@ -254,20 +208,15 @@ class Tunnel:
         if self.factory:
             self._started(self.factory)
 
-    def check(self) -> None:
-        """Raise ConfigError if the tunnel was open, and its command has ended."""
-        if self._tunnel:
-            self._tunnel.check()
-
-    def _started(self, factory: "TunnelFactory") -> "tuple[Gateway, OpenTunnel]":
+    def _started(self, factory: "TunnelFactory") -> "Gateway":
         from pytest_device.tunnel import Gateway, opened
 
-        # Each further test would wait for the same command again.
+        # Each further test would wait for the same URL again.
         if self._problems:
             raise ConfigError(*self._problems)
 
-        if self._gateway and self._tunnel:
-            return self._gateway, self._tunnel
+        if self._gateway:
+            return self._gateway
 
         gateway = Gateway()
         gateway.start()
@@ -275,7 +224,7 @@ class Tunnel:
         with ExitStack() as undo:
             undo.callback(gateway.stop)
             try:
-                tunnel = undo.enter_context(opened(factory, gateway))
+                self._url = undo.enter_context(opened(factory, gateway))
             except ConfigError as error:
                 self._problems = error.problems
                 raise
@@ -283,13 +232,7 @@ class Tunnel:
             self._open = undo.pop_all()
 
         self._gateway = gateway
-        self._tunnel = tunnel
-        return gateway, tunnel
-
-
-def remember(config: pytest.Config, tunnel: Tunnel) -> None:
-    """Let `refuse_unreachable` check the tunnel of this process."""
-    config.stash[_TUNNEL] = tunnel
+        return gateway
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from pytest_device.plugin.markers import (
     requirement_of,
 )
 from pytest_device.plugin.provider.reach import waits_for_tunnel
-from pytest_device.plugin.provider.sign_in import waits_for_sign_in
 from pytest_device.plugin.state import (
     ARGUMENTS,
     FAILED,
@@ -165,7 +164,6 @@ class Requirements:
                 may_be_skipped(following)
                 or is_completed_by_fixtures(following)
                 or waits_for_tunnel(following, self._settings)
-                or waits_for_sign_in(following, self._settings)
             ):
                 continue
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Generator, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -21,7 +20,7 @@ from pytest_device.plugin.output.outcomes import phase_of, watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import DISCARDED, EVENTS, Terminal
 from pytest_device.plugin.signals import GracefulShutdown
-from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES, add_durations
+from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, add_durations
 from pytest_device.plugin.xdist.channel import CHANNEL, Channel, WorkerChannel
 from pytest_device.plugin.xdist.messages import Interrupt, Over
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_device.plugin.xdist.advice import RemainingNeeds
     from pytest_device.sessions.breaker import RunBreaker
     from pytest_device.settings import Settings
-    from pytest_device.sharing import ServiceHost
 
 
 class _Gateway(Protocol):
@@ -56,7 +54,6 @@ class Coordinator:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._service: LocalService | None = None
-        self._host: ServiceHost | None = None
         self._housekeeping: Housekeeping | None = None
         self._run_name = ""
         self._problems: dict[str, None] = {}
@@ -75,7 +72,7 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Worker) -> None:
-        """Give the worker a channel, and access to the run's services, which start with the first worker."""
+        """Give the worker a channel, and the run's name and local service, which start with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
             settings = settings_of(self._config)
@@ -85,14 +82,6 @@ class Coordinator:
             self._channels[node] = WorkerChannel(
                 channel, self._terminal, name, self._breaker, self._add_problem
             )
-            # Without uvicorn, the worker reports the missing extra.
-            if (
-                settings.identity_scope == "run"
-                and _is_here(node)
-                and find_spec("uvicorn")
-            ):
-                node.workerinput[SERVICES] = self._hosted().ticket
-
             if settings.local or settings.url:
                 self._connect(node, settings)
         except ConfigError as error:
@@ -100,12 +89,6 @@ class Coordinator:
 
     def _add_problem(self, problem: str) -> None:
         self._problems[problem] = None
-
-    def _hosted(self) -> "ServiceHost":
-        from pytest_device.sharing import ServiceHost
-
-        self._host = self._host or ServiceHost()
-        return self._host
 
     def _connect(self, node: Worker, settings: "Settings") -> None:
         """Give the worker the run's name and local service; begin the ledger and the sweep with the first worker."""
@@ -307,11 +290,10 @@ class Coordinator:
             channel.send(Interrupt())
 
     def pytest_unconfigure(self) -> None:
-        """Stop the services, after the workers."""
+        """Stop the local service, after the workers."""
         self._signals.restore()
-        for service in (self._service, self._host):
-            if service is not None:
-                service.close()
+        if self._service is not None:
+            self._service.close()
 
 
 def _is_here(node: Worker) -> bool:
