@@ -23,10 +23,10 @@ BUILD = Path(__file__).with_name("app") / "dist"
 
 
 @pytest.fixture(scope="session")
-def device_identity_settings(device_identity_settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def device_service_settings() -> Mapping[str, Mapping[str, Any]]:
     """Add a user; by default, the provider returns to the project's scheme and to its web build."""
     ada = User("ada", {"name": "Ada Lovelace"}, password="analytical engine")  # noqa: S106  # test data
-    return {**device_identity_settings, "users": [ada]}
+    return {"device_identity_provider": {"users": [ada]}}
 
 
 @pytest.fixture

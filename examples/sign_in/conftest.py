@@ -19,9 +19,9 @@ APP = Path(__file__).with_name("app")
 
 
 @pytest.fixture(scope="session")
-def device_identity_settings(device_identity_settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def device_service_settings() -> Mapping[str, Mapping[str, Any]]:
     ada = User("ada", {"name": "Ada Lovelace"}, password="analytical engine")  # noqa: S106  # test data
-    return {**device_identity_settings, "users": [ada]}
+    return {"device_identity_provider": {"users": [ada]}}
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ def signing() -> CodeSigning:
 
 
 @pytest.fixture(scope="session")
-def device_update_settings(signing: CodeSigning) -> Mapping[str, Any]:
-    return {"signing": signing}
+def device_service_settings(signing: CodeSigning) -> Mapping[str, Mapping[str, Any]]:
+    return {"device_update_service": {"signing": signing}}
 
 
 @pytest.fixture

@@ -20,8 +20,9 @@ import pytest
 from pytest_device.auth.provider import Client, User
 
 @pytest.fixture(scope="session")
-def device_identity_settings():
-    return {"users": [User("ada"), User("bob")], "clients": [Client("app", ["myapp://redirect"])]}
+def device_service_settings():
+    users, clients = [User("ada"), User("bob")], [Client("app", ["myapp://redirect"])]
+    return {"device_identity_provider": {"users": users, "clients": clients}}
 """
 MISTAKES = {
     "user": ('device_sign_in("adda")', "unknown user 'adda': did you mean 'ada'?"),
@@ -84,23 +85,14 @@ MISTAKES = {
 }
 """A statement of a test and what its error says, by name."""
 FIXTURES = {
-    "device_identity_provider": (
-        "device_identity_settings",
-        "user",
-        "did you mean 'users'?",
-    ),
-    "device_update_service": (
-        "device_update_settings",
-        "signin",
-        "did you mean 'signing'?",
-    ),
+    "device_identity_provider": ("user", "did you mean 'users'?"),
+    "device_update_service": ("signin", "did you mean 'signing'?"),
     "device_notifications": (
-        "device_notification_settings",
         "handler_timeout",
         "did you mean 'handler_timeout_seconds'?",
     ),
 }
-"""A fixture of settings, a misspelled argument, and what the error says, by the fixture that it is for."""
+"""A misspelled argument, and what the error says, by the fixture that it is for."""
 MOST_LINES = 10
 """Lines of an error with its test of one statement, of which two name the fixtures; 34 to 56 with our own source."""
 
@@ -173,52 +165,57 @@ def test_the_whole_traceback_is_shown_on_request(pytester: pytest.Pytester) -> N
 def test_a_misspelled_argument_in_a_fixture_of_settings_is_named(
     pytester: pytest.Pytester,
 ) -> None:
-    fixtures = [
-        f"""
+    suites = {
+        f"test_of_{name}": f"""
+import pytest
+
 @pytest.fixture(scope="session")
-def {settings}(): return {{{argument!r}: 1}}
+def device_service_settings(): return {{{name!r}: {{{argument!r}: 1}}}}
 
 def test_{name}({name}): pass
 """
-        for name, (settings, argument, _) in FIXTURES.items()
-    ]
-    pytester.makepyfile(test_it="import pytest\n" + "".join(fixtures))
+        for name, (argument, _) in FIXTURES.items()
+    }
+    pytester.makepyfile(**suites)
 
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
     result.assert_outcomes(errors=len(FIXTURES))
     errors = errors_in(result.stdout.str())
-    for name, (settings, argument, meant) in FIXTURES.items():
-        assert f"{settings}: unknown argument {argument!r}: {meant}" in errors[name]
+    for name, (argument, meant) in FIXTURES.items():
+        assert f"{name}: unknown argument {argument!r}: {meant}" in errors[name]
         assert "pytest_device/" not in errors[name]
         assert len(errors[name].strip().splitlines()) <= MOST_LINES
 
 
-def test_a_missing_or_wrong_argument_of_an_overridden_fixture_is_named(
+def test_a_wrong_value_of_the_overridden_settings_is_named(
     pytester: pytest.Pytester,
 ) -> None:
-    pytester.makepyfile(
-        test_it="""
-        import pytest
+    returned = {
+        "shape": {"device_update_service": ["signing"]},
+        "name": {"device_updates": {}},
+        "wrong": {"device_update_service": {"signing": "key.pem"}},
+    }
+    suites = {
+        f"test_of_{name}": f"""
+import pytest
 
-        @pytest.fixture(scope="session")
-        def device_identity_settings(): return {"users": []}
+@pytest.fixture(scope="session")
+def device_service_settings(): return {settings!r}
 
-        @pytest.fixture(scope="session")
-        def device_update_settings(): return {"signing": "key.pem"}
-
-        def test_missing(device_identity_provider): pass
-        def test_wrong(device_update_service): pass
-    """
-    )
+def test_{name}(device_update_service): pass
+"""
+        for name, settings in returned.items()
+    }
+    pytester.makepyfile(**suites)
 
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
     errors = errors_in(result.stdout.str())
     assert (
-        "device_identity_settings: clients is missing, which IdentityProvider requires"
-        in errors["missing"]
+        "device_service_settings must return a mapping of services" in errors["shape"]
     )
+    assert "unknown service 'device_updates': did you mean" in errors["name"]
     assert "ConfigError: signing must be a CodeSigning" in errors["wrong"]
     for error in errors.values():
         assert ".py" not in error

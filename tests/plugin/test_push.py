@@ -16,9 +16,9 @@ def test_the_suites_own_delivery_is_used_and_other_session_types_are_refused(
         class TestOwn:
             sent = []
 
-            @pytest.fixture
-            def device_notification_settings(self):
-                return {"handler_timeout_seconds": 3}
+            @pytest.fixture(scope="session")
+            def device_service_settings(self):
+                return {"device_notifications": {"handler_timeout_seconds": 3}}
 
             @pytest.fixture
             def device_push_delivery(self):
@@ -76,9 +76,9 @@ def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -
         import pytest
 
         class TestCenter:
-            @pytest.fixture
-            def device_notification_settings(self):
-                return {"platform": "ios", "handler_timeout_seconds": 3}
+            @pytest.fixture(scope="session")
+            def device_service_settings(self):
+                return {"device_notifications": {"platform": "ios", "handler_timeout_seconds": 3}}
 
             def test_token(self, device_notifications, device_push_endpoint):
                 options = {"application_id": "a", "device_id": "d", "project_id": "p"}
@@ -96,5 +96,5 @@ def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -
 
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["the token is [*][*][*] device-token"])
-    needed = "*device_notifications needs platform, handler_timeout_seconds: return them from *_notification_settings*"
+    needed = "*device_notifications needs platform, handler_timeout_seconds: return them from device_service_settings*"
     result.stdout.fnmatch_lines([needed])

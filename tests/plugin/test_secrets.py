@@ -921,10 +921,11 @@ import pytest
 from pytest_device.auth.provider import Client, User
 
 @pytest.fixture(scope="session")
-def device_identity_settings():
-    return {"users": [User("ada", password=PASSWORD)], "clients": [Client("app", ["my://r"])]}
+def device_service_settings():
+    users = [User("ada", password=PASSWORD)]
+    return {"device_identity_provider": {"users": users, "clients": [Client("app", ["my://r"])]}}
 
-def test_shows(device_app, device_identity_provider, device_identity_settings):
+def test_shows(device_app, device_identity_provider, device_service_settings):
     texts = [device_app.env.values, device_app.config, PASSWORD, SHOWN]
     print(texts)
     assert texts == [], f"{texts}"

@@ -7,14 +7,13 @@ import pytest
 from pytest_device.auth.provider import Client, User
 
 @pytest.fixture(scope="session")
-def device_identity_settings():
-    return {
-        "users": [User("ada", {"name": "Ada"}, password="analytical"), User("bob")],
-        "clients": [
-            Client("app", ["myapp://redirect"]),
-            Client("server", ["myapp://redirect"], secret="a client's secret"),
-        ],
-    }
+def device_service_settings():
+    users = [User("ada", {"name": "Ada"}, password="analytical"), User("bob")]
+    clients = [
+        Client("app", ["myapp://redirect"]),
+        Client("server", ["myapp://redirect"], secret="a client's secret"),
+    ]
+    return {"device_identity_provider": {"users": users, "clients": clients}}
 """
 
 
@@ -113,15 +112,13 @@ def test_an_unknown_argument_of_the_provider_is_named(
         import pytest
 
         @pytest.fixture(scope="session")
-        def device_identity_settings():
-            return {"client": "app"}
+        def device_service_settings():
+            return {"device_identity_provider": {"client": "app"}}
     """)
     pytester.makepyfile('def test_it(device_sign_in): device_sign_in("ada")')
 
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    problem = (
-        "device_identity_settings: unknown argument 'client': did you mean 'clients'?"
-    )
+    problem = "device_service_settings: device_identity_provider: unknown argument 'client': did you mean 'clients'?"
     result.stdout.fnmatch_lines([f"*{problem} *"])

@@ -177,11 +177,11 @@ def test_without_a_public_url_a_run_on_remote_devices_ends_before_it_creates_one
         [
             f"*test_it.py:*: test_all_services_are_public: {service} is on this machine, where the devices of "
             f"DEVICE_URL can't reach it: set its public URL (--device-public-url, *), override device_tunnel_factory, or return "
-            f"public_url from {settings}"
-            for service, settings in (
-                ("device_identity_provider", "device_identity_settings"),
-                ("device_update_service", "device_update_settings"),
-                ("device_push_endpoint", "device_push_settings"),
+            "its public_url from device_service_settings"
+            for service in (
+                "device_identity_provider",
+                "device_update_service",
+                "device_push_endpoint",
             )
         ]
     )
@@ -218,8 +218,8 @@ def test_services_with_a_public_url_of_their_own_need_no_other(
         import pytest
 
         @pytest.fixture(scope="session")
-        def device_push_settings():
-            return {"public_url": "https://push.example/app"}
+        def device_service_settings():
+            return {"device_push_endpoint": {"public_url": "https://push.example/app"}}
     """)
     pytester.makepyfile("""
         import pytest
@@ -239,14 +239,10 @@ import pytest
 from pytest_device.auth.provider import Client
 
 @pytest.fixture(scope="session")
-def device_identity_settings():
-    return {"clients": [Client("app", ["notes://redirect"])]}
-
-@pytest.fixture(scope="session")
-def device_update_settings():
-    return {}
+def device_service_settings():
+    return {"device_identity_provider": {"clients": [Client("app", ["notes://redirect"])]}}
 """
-"""Of a suite that overrides fixtures for something else than the public URL, which collection can't know."""
+"""Of a suite that overrides the fixture for something else than the public URL, which collection can't know."""
 
 
 @pytest.mark.parametrize(
@@ -305,33 +301,6 @@ def test_a_service_that_a_test_requests_while_it_runs_must_be_reachable(
         ["*ConfigError: device_update_service is on this machine, *"]
     )
     assert remote_service.statuses() == ["stopped"]
-
-
-def test_settings_may_depend_on_the_device(
-    pytester: pytest.Pytester, remote_service: FaultyService
-) -> None:
-    pytester.makeconftest("""
-        import pytest
-
-        @pytest.fixture
-        def device_update_settings(device_session):
-            host = f"{device_session.platform}.example"
-            return {"public_url": f"https://{host}"} if "android" in host else {}
-    """)
-    pytester.makepyfile("""
-        import pytest
-
-        pytestmark = pytest.mark.device(platform=["android", "ios"], type="web-preview-only")
-
-        def test_it(device_session, device_update_service):
-            assert device_update_service.url.startswith("https://android.example")
-    """)
-
-    result = pytester.runpytest()
-
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*device_update_service is on this machine, *"])
-    assert remote_service.statuses() == ["stopped", "stopped"]
 
 
 @pytest.mark.parametrize(

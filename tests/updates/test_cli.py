@@ -499,8 +499,8 @@ def test_each_test_gets_its_own_update_service(pytester: pytest.Pytester) -> Non
         import pytest
 
         @pytest.fixture(scope="session")
-        def device_update_settings():
-            return {"vendor": "acme"}
+        def device_service_settings():
+            return {"device_update_service": {"vendor": "acme"}}
     """)
     pytester.makepyfile("""
         import httpx

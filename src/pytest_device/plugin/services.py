@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pytest
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
     from pytest_device.app.vendor import VendorProfile
-    from pytest_device.auth.provider import IdentityProvider
+    from pytest_device.auth.provider import Client, IdentityProvider
     from pytest_device.auth.token import TokenResponse
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.notifications.content import PushMessage
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="Service[Any]")
 T = TypeVar("T")
+
+CONFIGURED: Final = (
+    "device_identity_provider",
+    "device_update_service",
+    "device_push_endpoint",
+    "device_notifications",
+)
+"""The fixtures whose arguments are in ``device_service_settings``."""
 
 
 @pytest.fixture(scope="session")
@@ -77,38 +85,37 @@ def _device_tunnel(
 
 
 @pytest.fixture(scope="session")
-def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, Any]":
-    """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``.
+def device_service_settings() -> "Mapping[str, Mapping[str, Any]]":
+    """Return the arguments of the services, by the names of their fixtures; override it in ``conftest.py``.
 
-    The client ``app`` may return to the schemes of the app's project, with and without the path ``redirect``, and to
-    its web build on this machine.
+    ``device_identity_provider`` has those of `IdentityProvider`, ``device_update_service`` of `DeviceUpdateService`,
+    ``device_push_endpoint`` of `PushEndpoint`, ``device_notifications`` of `NotificationCenter`.
+
+    >>> {"device_push_endpoint": {"public_url": "https://push.example"}}
+    {'device_push_endpoint': {'public_url': 'https://push.example'}}
     """
-    from pytest_device.auth.provider import Client
-    from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.project import project_of
-
-    settings_of(request.config)  # loads the project
-    project = project_of(request.config)
-    schemes = project.schemes() if project else ()
-    own = [f"{scheme}://{path}" for scheme in schemes for path in ("redirect", "")]
-    web = ["http://127.0.0.1/callback", "http://127.0.0.1/redirect"]
-    return {"clients": [Client("app", [*web, *own])]}
+    return {}
 
 
 @pytest.fixture(scope="session")
 def device_identity_provider(
     request: pytest.FixtureRequest,
-    device_identity_settings: "Mapping[str, Any]",
+    device_service_settings: "Mapping[str, Mapping[str, Any]]",
     _device_tunnel: "Tunnel",
 ) -> "Generator[IdentityProvider]":
-    """Provide an OpenID Connect provider on this machine, one per process of the run."""
+    """Provide an OpenID Connect provider on this machine, one per process of the run.
+
+    By default, its client ``app`` may return to the schemes of the app's project, with and without the path
+    ``redirect``, and to its web build on this machine.
+    """
     from pytest_device.auth.provider import IdentityProvider
 
     yield from _service(
         request,
         _device_tunnel,
         IdentityProvider,
-        device_identity_settings,
+        device_service_settings,
+        clients=[_app_client(request.config)],
     )
 
 
@@ -120,16 +127,10 @@ def device_sign_in(
     return device_identity_provider.sign_in
 
 
-@pytest.fixture(scope="session")
-def device_update_settings() -> "Mapping[str, Any]":
-    """Return the arguments of `DeviceUpdateService`: ``signing``, ``public_url``, …; override it in ``conftest.py``."""
-    return {}
-
-
 @pytest.fixture
 def device_update_service(
     request: pytest.FixtureRequest,
-    device_update_settings: "Mapping[str, Any]",
+    device_service_settings: "Mapping[str, Mapping[str, Any]]",
     _device_tunnel: "Tunnel",
 ) -> "Generator[DeviceUpdateService]":
     """Provide a new, empty update service on this machine, with the vendor profile of the settings."""
@@ -139,21 +140,15 @@ def device_update_service(
         request,
         _device_tunnel,
         DeviceUpdateService,
-        device_update_settings,
+        device_service_settings,
         vendor=_profile(request.config),
     )
 
 
 @pytest.fixture(scope="session")
-def device_push_settings() -> "Mapping[str, Any]":
-    """Return the arguments of `PushEndpoint`: ``public_url``, …; override it in ``conftest.py``."""
-    return {}
-
-
-@pytest.fixture(scope="session")
 def device_push_endpoint(
     request: pytest.FixtureRequest,
-    device_push_settings: "Mapping[str, Any]",
+    device_service_settings: "Mapping[str, Mapping[str, Any]]",
     _device_tunnel: "Tunnel",
 ) -> "Generator[PushEndpoint]":
     """Provide an endpoint for push tokens on this machine, one per process of the run."""
@@ -163,7 +158,7 @@ def device_push_endpoint(
         request,
         _device_tunnel,
         PushEndpoint,
-        device_push_settings,
+        device_service_settings,
         vendor=_profile(request.config),
     )
 
@@ -189,44 +184,62 @@ def device_push(
 
 
 @pytest.fixture
-def device_notification_settings() -> "Mapping[str, Any]":
-    """Return the arguments of `NotificationCenter`: ``handler_timeout_seconds``, …; override it in ``conftest.py``."""
-    return {}
-
-
-@pytest.fixture
 def device_notifications(
-    request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
+    request: pytest.FixtureRequest,
+    device_service_settings: "Mapping[str, Mapping[str, Any]]",
 ) -> "NotificationCenter":
     """Provide a `NotificationCenter`, which computes dates and rules of notifications without an app or a device."""
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.plugin.provider.push import center_of
 
-    arguments = _checked(
-        NotificationCenter,
-        device_notification_settings,
-        "device_notification_settings",
+    arguments = _arguments_of(
+        NotificationCenter, device_service_settings, "device_notifications"
     )
 
     return center_of(request.node, arguments)
 
 
-def _checked(kind: type, returned: object, fixture: str) -> "Mapping[str, Any]":
-    """Return the arguments that a fixture provides. Raises ConfigError for those that the class doesn't have."""
+def _app_client(config: pytest.Config) -> "Client":
+    """Return the provider's client for the app under test."""
+    from pytest_device.auth.provider import Client
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.project import project_of
+
+    settings_of(config)  # loads the project
+    project = project_of(config)
+    schemes = project.schemes() if project else ()
+    own = [f"{scheme}://{path}" for scheme in schemes for path in ("redirect", "")]
+
+    return Client(
+        "app", ["http://127.0.0.1/callback", "http://127.0.0.1/redirect", *own]
+    )
+
+
+def _arguments_of(kind: type, returned: object, service: str) -> "Mapping[str, Any]":
+    """Return a service's arguments of the settings fixture. Raises ConfigError for those that the class doesn't have."""
     from inspect import signature
 
     from pytest_device.errors import ConfigError
+    from pytest_device.plugin.provider.reach import SETTINGS
     from pytest_device.spelling import unknown
 
-    if not isinstance(returned, Mapping):
+    settings = cast("Mapping[str, Any]", returned)
+    if not isinstance(returned, Mapping) or not all(
+        isinstance(arguments, Mapping) for arguments in settings.values()
+    ):
         raise ConfigError(
-            f"{fixture} must return a mapping of arguments of {kind.__name__}, not {type(returned).__name__}"
+            f"{SETTINGS} must return a mapping of services to mappings of their arguments, not {returned!r}"
         )
 
-    arguments = cast("Mapping[str, Any]", returned)
-    parameters = signature(kind).parameters
     problems = [
-        f"{fixture}: {unknown('argument', name, parameters)}"
+        f"{SETTINGS}: {unknown('service', name, CONFIGURED)}"
+        for name in settings
+        if name not in CONFIGURED
+    ]
+    arguments: Mapping[str, Any] = settings.get(service, {})
+    parameters = signature(kind).parameters
+    problems += [
+        f"{SETTINGS}: {service}: {unknown('argument', name, parameters)}"
         for name in arguments
         if name not in parameters
     ]
@@ -234,21 +247,6 @@ def _checked(kind: type, returned: object, fixture: str) -> "Mapping[str, Any]":
         raise ConfigError(*problems)
 
     return arguments
-
-
-def _require_all(kind: type, arguments: "Mapping[str, Any]", fixture: str) -> None:
-    """Raise ConfigError if an argument that the class requires is missing, as an overridden fixture may forget it."""
-    from inspect import signature
-
-    from pytest_device.errors import ConfigError
-
-    problems = [
-        f"{fixture}: {name} is missing, which {kind.__name__} requires"
-        for name, parameter in signature(kind).parameters.items()
-        if parameter.default is parameter.empty and name not in arguments
-    ]
-    if problems:
-        raise ConfigError(*problems)
 
 
 def _profile(config: pytest.Config) -> "VendorProfile":
@@ -262,7 +260,7 @@ def _service(
     request: pytest.FixtureRequest,
     tunnel: "Tunnel",
     make: "type[S]",
-    returned: "Mapping[str, Any]",
+    returned: "Mapping[str, Mapping[str, Any]]",
     **defaults: object,
 ) -> "Generator[S]":
     """Provide a service of this process.
@@ -271,18 +269,17 @@ def _service(
         request: the request for the fixture that provides the service.
         tunnel: the tunnel of this process, for devices on other machines.
         make: the class of the service.
-        returned: what the settings fixture of the service returned.
+        returned: what ``device_service_settings`` returned.
         defaults: arguments that the settings fixture may override.
 
     Raises:
         ConfigError: the arguments are invalid, or the test's device can't reach the service.
     """
     from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.reach import SETTINGS_OF, is_remote, noted
+    from pytest_device.plugin.provider.reach import is_remote, noted
 
     name = str(request.fixturename)
-    arguments = {**defaults, **_checked(make, returned, SETTINGS_OF[name])}
-    _require_all(make, arguments, SETTINGS_OF[name])
+    arguments = {**defaults, **_arguments_of(make, returned, name)}
 
     settings = settings_of(request.config)
     is_reached = not is_remote(settings) or bool(

@@ -110,7 +110,7 @@ def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCen
         requirement = single_value(
             requirements_of(item),
             "device_notifications",
-            "device_notification_settings",
+            "device_service_settings",
         )
         arguments["platform"] = str(requirement.request.platform)
 
@@ -121,7 +121,7 @@ def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCen
     ]
     if missing:
         raise ConfigError(
-            f"device_notifications needs {', '.join(missing)}: return them from device_notification_settings"
+            f"device_notifications needs {', '.join(missing)}: return them from device_service_settings"
         )
 
     return NotificationCenter(**arguments)

@@ -22,7 +22,6 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.plugin.selection import WITH_DEVICE
 from pytest_device.plugin.state import definitions_of
 from pytest_device.redact import is_loopback
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -37,12 +36,13 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Service[Any]")
 
 FACTORY: Final = "device_tunnel_factory"
-SETTINGS_OF: Final[Mapping[str, str]] = {
-    "device_identity_provider": "device_identity_settings",
-    "device_update_service": "device_update_settings",
-    "device_push_endpoint": "device_push_settings",
-}
-"""The services with which an app on a device talks, and the fixtures with their arguments."""
+SETTINGS: Final = "device_service_settings"
+SERVICES: Final = (
+    "device_identity_provider",
+    "device_update_service",
+    "device_push_endpoint",
+)
+"""The fixtures of the services with which an app on a device talks."""
 
 _REACHED: Final = pytest.StashKey[dict[str, bool]]()
 """Whether a device reaches a service of this process, by its fixture, for those that were opened."""
@@ -72,9 +72,10 @@ def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
     ):
         return
 
-    for service in services_of(item):
-        if not _is_overridden(SETTINGS_OF[service], definitions):
-            yield unreachable_service(service, settings)
+    if not _is_overridden(SETTINGS, definitions):
+        yield from (
+            unreachable_service(service, settings) for service in services_of(item)
+        )
 
 
 def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
@@ -109,10 +110,6 @@ def _is_reached(item: pytest.Item, service: str) -> bool:
     if service in item.config.stash.setdefault(_OPEN, {}):
         return item.config.stash.setdefault(_REACHED, {})[service]
 
-    # With settings that need the device, it is refused when the service opens.
-    if _needs_device(SETTINGS_OF[service], definitions_of(item), set()):
-        return True
-
     return _will_be_reached(item, service)
 
 
@@ -122,10 +119,8 @@ def _will_be_reached(item: Any, service: str) -> bool:
     Their collection saw only whether the suite overrides a fixture, not what that returns.
     """
     request: pytest.FixtureRequest = item._request  # noqa: SLF001  # a hook has no other
-    arguments: Mapping[str, object] | None = request.getfixturevalue(
-        SETTINGS_OF[service]
-    )
-    if isinstance(arguments, Mapping) and arguments.get("public_url"):
+    arguments: Mapping[str, Mapping[str, object]] = request.getfixturevalue(SETTINGS)
+    if arguments.get(service, {}).get("public_url"):
         return True
 
     tunnel: Tunnel = request.getfixturevalue("_device_tunnel")
@@ -133,27 +128,10 @@ def _will_be_reached(item: Any, service: str) -> bool:
     return tunnel.factory is not None
 
 
-def _needs_device(
-    name: str, definitions: Mapping[str, Sequence[Any]], seen: set[str]
-) -> bool:
-    """Return whether a fixture requests one with a device, directly or through others."""
-    if name in WITH_DEVICE:
-        return True
-    if name in seen:
-        return False
-
-    seen.add(name)
-    return any(
-        _needs_device(argument, definitions, seen)
-        for definition in definitions.get(name, ())
-        for argument in definition.argnames
-    )
-
-
 def services_of(item: pytest.Item) -> list[str]:
     """Return the services that a test uses, by their fixtures."""
     names: Collection[str] = getattr(item, "fixturenames", ())
-    return [name for name in SETTINGS_OF if name in names]
+    return [name for name in SERVICES if name in names]
 
 
 def _is_overridden(name: str, definitions: Mapping[str, Any]) -> bool:
@@ -164,7 +142,7 @@ def unreachable_service(service: str, settings: Settings) -> str:
     """Return what keeps the devices of a run from a service of this process, and how to change it."""
     return (
         f"{service} is on this machine, where the devices of {settings.source('url')} can't reach it: set its public "
-        f"URL ({Options.public_url.spellings}), override {FACTORY}, or return public_url from {SETTINGS_OF[service]}"
+        f"URL ({Options.public_url.spellings}), override {FACTORY}, or return its public_url from {SETTINGS}"
     )
 
 
