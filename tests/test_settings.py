@@ -83,7 +83,6 @@ GOOD = {
     "appium_allow_insecure": ("a:b, *:c", ("a:b", "*:c")),
     "shard": ("02/4", "2/4"),
     "slots_url": ("rediss://redis.example/1", "rediss://redis.example/1"),
-    "polling": ("fixed", "fixed"),
     "trace": ("on", "on"),
     "trace_pictures": ("actions", "actions"),
     "video": ("on", "on"),

@@ -309,14 +309,6 @@ class Options:
         "seconds",
         group=Group.SESSIONS,
     )
-    polling = Option(
-        "learned",
-        "when to poll a starting session: learned from past boots, or fixed",
-        "choice",
-        "learned",
-        "fixed",
-        group=Group.SESSIONS,
-    )
     slots_url: Option[str | None] = Option(
         None,
         "Redis server to share max_sessions between machines; credentials only in DEVICE_SLOTS_URL",

@@ -94,14 +94,3 @@ def test_a_service_that_never_has_capacity_is_reported_with_its_last_response(
     )
     result.stdout.no_fnmatch_line("*1 unknown*")
     assert service.sessions() == []
-
-
-@pytest.mark.usefixtures("service")
-def test_an_unknown_polling_mode_is_refused(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(ONE)
-
-    result = pytester.runpytest("--device-polling=fast")
-
-    result.stderr.fnmatch_lines(
-        ["*--device-polling='fast' must be 'learned' or 'fixed'*"]
-    )

@@ -26,7 +26,6 @@ from pytest_device import (
 from pytest_device.events import (
     Created,
     CreateUnknown,
-    Ready,
     StateChanged,
     detail_of,
     session_id_of,
@@ -631,67 +630,6 @@ def test_polls_are_spread_by_a_tenth(
     recorded.lease(jitter=WaitPolicy().jitter, random=lambda: number)
 
     assert recorded.times["get"] == pytest.approx([pause, 2 * pause, 3 * pause])
-
-
-def test_polls_follow_past_boots_by_default(
-    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
-) -> None:
-    policy = WaitPolicy(past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
-    with lease(
-        client,
-        REQUEST,
-        policy=policy,
-        clock=network.clock,
-        sleep=network.clock.sleep,
-        on_event=reporter.event,
-    ):
-        pass
-
-    ready = next(event for event in reporter.events if isinstance(event, Ready))
-    assert 12 <= ready.session.waited_seconds < 13
-    assert network.requests.count("get") <= 3
-    assert ready.boot_key == "android appium"
-
-
-def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(
-    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
-) -> None:
-    network.faults["create"] = [answer(429, after="100")]
-    policy = WaitPolicy(past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
-    with lease(
-        client,
-        REQUEST,
-        policy=policy,
-        clock=network.clock,
-        sleep=network.clock.sleep,
-        on_event=reporter.event,
-    ):
-        pass
-
-    ready = next(event for event in reporter.events if isinstance(event, Ready))
-    assert 112 <= ready.session.waited_seconds < 113
-
-
-def test_past_boots_change_nothing_with_fixed_polling(
-    client: DeviceClient, network: FakeNetwork, reporter: RecordingReporter
-) -> None:
-    policy = WaitPolicy(learned=False, past_boots=[12.0] * 20, jitter=0)
-    with lease(
-        client,
-        REQUEST,
-        policy=policy,
-        clock=network.clock,
-        sleep=network.clock.sleep,
-        on_event=reporter.event,
-    ):
-        pass
-
-    assert (
-        next(
-            event for event in reporter.events if isinstance(event, Ready)
-        ).session.waited_seconds
-        == 15
-    )
 
 
 @pytest.mark.parametrize(

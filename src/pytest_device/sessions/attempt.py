@@ -1,6 +1,6 @@
 """One attempt to start a session: its create call and the polls after it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -72,8 +72,6 @@ class SessionConfig:
     permits: Permits = field(default_factory=Permits)
     distinct_name: Callable[[str], str] = str
     """Returns a session's name in a form that no other session of the run bears."""
-    past_boots: Callable[[str], Sequence[float]] = lambda _boot_key: ()
-    """Returns the boot times of earlier sessions with this key, in seconds, newest last."""
 
 
 class Attempt:
@@ -372,10 +370,9 @@ class Attempt:
         if self.session is None:
             return self._backoff.delay(self.waited) if self._backoff else 0.0
 
-        booting = self._config.clock() - self._created
         session = self.session = self._completed(self.session)
 
-        delay = next_poll(session, self.waited, self._policy, booting)
+        delay = next_poll(session, self.waited, self._policy)
         if delay is None:
             return self._controller_delay(session)
 

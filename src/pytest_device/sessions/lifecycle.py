@@ -1,7 +1,7 @@
 """Decides the next step for a session that a test waits for, and formats its errors. Pure: no clock, no network."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,6 @@ from pytest_device.options import Options
 from pytest_device.sessions.breaker import OUTAGE_PAUSES
 from pytest_device.sessions.events import Gone, SessionRef
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.polling import schedule_of
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import (
     CLEANUP_MINUTES,
@@ -79,8 +78,6 @@ class WaitPolicy:
         poll_interval_seconds: The pause between polls; the document recommends five seconds.
         controller_timeout_seconds: How long the controller of a session in progress may be unreachable. Half a minute
             leaves room for a slow tunnel.
-        learned: Whether pauses follow ``past_boots``.
-        past_boots: The boot times of equal devices in seconds, newest last.
         jitter: The share by which each pause varies, so that clients don't poll at the same moment: a tenth separates
             those that began together within a few polls, and adds at most half a second.
         random: Returns numbers from 0 to 1.
@@ -95,8 +92,6 @@ class WaitPolicy:
     timeout_seconds: float = 900.0
     poll_interval_seconds: float = POLL_INTERVAL_SECONDS
     controller_timeout_seconds: float | None = 30.0
-    learned: bool = True
-    past_boots: Sequence[float] = ()
     jitter: float = 0.1
     random: Callable[[], float] = field(
         default=random.random, repr=False, compare=False
@@ -114,16 +109,13 @@ class WaitPolicy:
                 f"timeout_seconds={self.timeout_seconds!r} of a WaitPolicy must be at least 0"
             )
 
-    def delay(self, booting_seconds: float) -> float:
-        """Return the seconds until the next poll of a session that has been booting for ``booting_seconds``.
+    def delay(self) -> float:
+        """Return the seconds until the next poll of a starting session.
 
-        >>> WaitPolicy(jitter=0).delay(booting_seconds=20)
+        >>> WaitPolicy(jitter=0).delay()
         5.0
         """
-        past = tuple(self.past_boots) if self.learned else ()
-        return schedule_of(past, self.poll_interval_seconds)(
-            booting_seconds
-        ) * self.spread(self.jitter)
+        return self.poll_interval_seconds * self.spread(self.jitter)
 
     def spread(self, share: float) -> float:
         """Return a factor that averages 1 and varies by up to ``share``.
@@ -139,12 +131,12 @@ def skip_controller_check(_session: Session) -> None:
 
 
 def next_poll(
-    session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float
+    session: Session, waited_seconds: float, policy: WaitPolicy
 ) -> float | None:
     """Return the seconds until the next poll, None if the session is ready ("GET", recommended polling).
 
-    ``waited_seconds`` counts from the request, ``booting_seconds`` from the time the service had capacity. Raises a
-    SessionError for a session that will not become ready, or not in time.
+    ``waited_seconds`` counts from the request. Raises a SessionError for a session that will not become ready, or not in
+    time.
     """
     match session.status:
         case Status.IN_PROGRESS if session.remote_config is not None:
@@ -170,7 +162,7 @@ def next_poll(
                     session, waited_seconds, f", it is {state} ({session.page}). {hint}"
                 )
 
-            return min(policy.delay(booting_seconds), seconds_left)
+            return min(policy.delay(), seconds_left)
 
 
 def timed_out(

@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -313,11 +312,6 @@ class Pool:
                 self._warm.claim,
                 requirement,
                 partial(self._roster.upcoming, requirement),
-            )
-
-        if policy.learned and not policy.past_boots:
-            policy = replace(
-                policy, past_boots=self._config.past_boots(requirement.request.boot_key)
             )
 
         session = DeviceSession(

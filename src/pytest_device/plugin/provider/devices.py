@@ -137,7 +137,6 @@ class Devices:
             settings.wait_timeout_seconds,
             settings.poll_interval_seconds,
             settings.controller_timeout_seconds,
-            learned=settings.polling == "learned",
         )
 
     def note(self, text: str) -> None:
@@ -531,7 +530,6 @@ class Devices:
                 attempts=self.settings.start_attempts,
                 permits=self.permits,
                 distinct_name=self._names.distinct(),
-                past_boots=self._lookahead.history.boots,
             ),
             sleep=self._log.sleep,
             warm=self.warm,
