@@ -267,38 +267,33 @@ def test_a_warm_device_with_a_dead_controller_is_stopped_and_reported(
     assert warm.statuses() == ["stopped", "in-progress"]
 
 
-def test_at_the_limit_a_device_of_another_kind_replaces_a_warm_one_and_both_are_counted(
+def test_without_capacity_a_warm_device_makes_room_and_both_are_counted(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
-    other = SUITE.replace("android", "ios").replace("def test_", "def test_other_")
-    pytester.makepyfile(test_it=SUITE, test_other=other)
-    first = pytester.runpytest(KEEP, "--device-max-sessions=1")
-    first.stdout.fnmatch_lines(
-        [
-            "devices: 2 created, 1 stopped (confirmed), 1 kept warm; *",
-            "stopped *, which was kept warm: to make room*",
-        ]
-    )
+    pytester.makepyfile(test_it=SUITE, test_other=SUITE.replace("android", "ios"))
+    pytester.runpytest(KEEP, "test_it.py")
+    warm.add_fault("create", "reply", status=429, body="full")
 
-    second = pytester.runpytest(KEEP, "--device-max-sessions=1", "test_it.py")
+    result = pytester.runpytest(KEEP, "test_other.py")
 
-    second.stdout.fnmatch_lines(
+    result.stdout.fnmatch_lines(
         [
             "devices: 1 created, 0 stopped (confirmed), 1 kept warm; *",
             "stopped *, which was kept warm: to make room*",
         ]
     )
-    assert warm.statuses() == ["stopped", "stopped", "in-progress"]
+    assert warm.statuses() == ["stopped", "in-progress"]
 
 
-def test_at_the_limit_a_warm_device_that_cannot_be_stopped_fails_the_run(
+def test_a_warm_device_that_cannot_be_stopped_to_make_room_fails_the_run(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.makepyfile(test_it=SUITE, test_other=SUITE.replace("android", "ios"))
-    pytester.runpytest(KEEP, "--device-max-sessions=1", "test_it.py")
+    pytester.runpytest(KEEP, "test_it.py")
+    warm.add_fault("create", "reply", status=429, body="full")
     warm.add_fault("stop", "reply", status=403, body="not yours", times=None)
 
-    result = pytester.runpytest(KEEP, "--device-max-sessions=1", "test_other.py")
+    result = pytester.runpytest(KEEP, "test_other.py")
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(

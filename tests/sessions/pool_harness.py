@@ -1,7 +1,7 @@
 """A pool over the local service's application, for tests of session assignment."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx
@@ -92,13 +92,12 @@ class PoolHarness(RecordingReporter):
             slots=slots,
         )
 
-    def claim(
-        self,
-        requirement: DeviceRequirement,
-        upcoming: Callable[[], Sequence[DeviceRequirement]],
-    ) -> WarmSession | None:
+    def make_room(self) -> bool:
+        """Keep all warm sessions."""
+        return False
+
+    def claim(self, requirement: DeviceRequirement) -> WarmSession | None:
         """Take over a session of an earlier run: the pool asks before it creates one."""
-        del upcoming
         for left in self._left_warm:
             if left.requirement == requirement:
                 self._left_warm.remove(left)

@@ -43,6 +43,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 SOON = timedelta(seconds=0.3)
+NO_CAPACITY = {"status": 429, "body": "{}"}
 REFUSAL = {"effect": "reply", "status": 403, "body": "{}", "times": None}
 
 
@@ -412,33 +413,17 @@ def test_a_run_with_another_token_of_the_account_takes_over_a_warm_session(
     assert runs.start(token="rotated").use(requirement) == session_id
 
 
-@pytest.mark.parametrize("has_room", [True, False])
 def test_a_warm_session_that_a_token_cannot_look_up_is_left_to_its_owner(
-    runs: WarmRuns, requirement: Requirement, *, has_room: bool
-) -> None:
-    runs.left(requirement)
-    runs.service.add_token("theirs", is_foreign=True)
-
-    assert (
-        runs.start(token="theirs", has_room=has_room).warm.claim(requirement, list)
-        is None
-    )
-
-    assert runs.states() == ["warm"]
-    assert runs.service.statuses() == ["in-progress"]
-
-
-def test_with_a_session_limit_a_warm_session_of_a_former_token_makes_room(
     runs: WarmRuns, requirement: Requirement
 ) -> None:
     runs.left(requirement)
-    runs.service.add_token("rotated")
+    runs.service.add_token("theirs", is_foreign=True)
+    theirs = runs.start(token="theirs").warm
 
-    runs.start(token="rotated", has_room=False).warm.claim(
-        requirement_at(runs.service, platform="ios"), list
-    )
+    assert (theirs.claim(requirement), theirs.make_room()) == (None, False)
 
-    assert runs.service.statuses() == ["stopped"]
+    assert runs.states() == ["warm"]
+    assert runs.service.statuses() == ["in-progress"]
 
 
 def test_an_expired_warm_session_is_swept_by_a_token_that_sees_it_only(
@@ -555,43 +540,14 @@ def test_warm_sessions_of_workers_are_reported_or_stopped_with_the_run(
     ]
 
 
-def test_with_a_session_limit_a_warm_session_makes_room(
-    runs: WarmRuns, requirement: Requirement
-) -> None:
-    session_id = runs.left(requirement)
-    run = runs.start(has_room=False)
-
-    run.acquire(requirement_at(runs.service, platform="ios"))
-
-    assert {session["id"]: session["status"] for session in runs.service.sessions()}[
-        session_id
-    ] == "stopped"
-
-
-@pytest.mark.parametrize("is_ahead", [True, False])
-def test_a_session_about_to_be_taken_over_does_not_make_room(
-    runs: WarmRuns, requirement: Requirement, *, is_ahead: bool
-) -> None:
-    session_id = runs.left(requirement)
-    run = runs.start(has_room=False)
-    requirements = [requirement_at(runs.service, platform="ios"), requirement]
-    if is_ahead:
-        run.prefetch(*requirements)
-
-    held = run.acquire(*requirements)
-
-    assert str(held.session.id) == session_id
-    assert runs.service.statuses() == ["in-progress", "in-progress"]
-
-
-def test_a_fresh_device_can_replace_a_warm_one(
+def test_a_warm_session_makes_room_once_the_service_has_no_capacity(
     runs: WarmRuns, requirement: Requirement
 ) -> None:
     runs.left(requirement)
+    run = runs.start()
+    runs.service.add_fault("create", "reply", **NO_CAPACITY)
 
-    runs.start(has_room=False).acquire(
-        requirement_at(runs.service, "test test_a.py::test_x")
-    )
+    run.acquire(requirement_at(runs.service, platform="ios"))
 
     assert runs.service.statuses() == ["stopped", "in-progress"]
 
@@ -599,8 +555,9 @@ def test_a_fresh_device_can_replace_a_warm_one(
 def test_a_run_that_stops_its_own_warm_session_reports_its_end(
     runs: WarmRuns, requirement: Requirement
 ) -> None:
-    run = runs.start(has_room=False)
+    run = runs.start()
     session_id = run.use(requirement)
+    runs.service.add_fault("create", "reply", **NO_CAPACITY)
 
     run.acquire(requirement_at(runs.service, platform="ios"))
 

@@ -52,8 +52,7 @@ def digest_of(requirement: Requirement, state_dir: Path) -> str:
 class WarmRun:
     """One pytest process, which acquires sessions from a pool and keeps those warm that it releases.
 
-    ``problem`` is that of every controller, ``later`` how far its clocks have advanced. Without room, the limit of
-    concurrent sessions is reached.
+    ``problem`` is that of every controller, ``later`` how far its clocks have advanced.
     """
 
     def __init__(
@@ -63,7 +62,6 @@ class WarmRun:
         minutes: int = 10,
         *,
         is_detached: bool = False,
-        has_room: bool = True,
         has_ledger: bool = True,
         token: str = "",
     ) -> None:
@@ -89,7 +87,6 @@ class WarmRun:
                 owner=lambda: self.owner,
                 problem_of=lambda _session: self.problem,
                 relay=relay,
-                has_room=lambda _sessions: has_room,
                 clock=lambda: time.monotonic() + self.later.total_seconds(),
                 now=lambda: datetime.now(UTC) + self.later,
                 shuffle=lambda _left: None,
@@ -159,7 +156,6 @@ class WarmRuns(StateDirectory):
         minutes: int = 10,
         *,
         is_detached: bool = False,
-        has_room: bool = True,
         token: str = "",
     ) -> WarmRun:
         """Start a run that keeps sessions warm for so many minutes."""
@@ -168,7 +164,6 @@ class WarmRuns(StateDirectory):
             self.path,
             minutes,
             is_detached=is_detached,
-            has_room=has_room,
             token=token,
         )
         self._open_runs.callback(run.end)

@@ -293,6 +293,10 @@ class Pool:
                 self._fill(acquiring, requirements, policy, since)
                 continue
 
+            is_refused = any(session.refusals for session in advanced)
+            if is_refused and self._warm and self._warm.make_room():
+                continue
+
             lacks_capacity = any(session.refusals > patience for session in advanced)
             if not lacks_capacity or self._roster.release_idle_session():
                 continue
@@ -308,11 +312,7 @@ class Pool:
         find_warm: Callable[[], WarmSession | None] | None = None
 
         if self._warm and not requirement.attach:
-            find_warm = partial(
-                self._warm.claim,
-                requirement,
-                partial(self._roster.upcoming, requirement),
-            )
+            find_warm = partial(self._warm.claim, requirement)
 
         session = DeviceSession(
             requirement, policy, self._config, find_warm=find_warm, slot=slot

@@ -1,6 +1,6 @@
 """The sessions of a pool: those that live, those that the background stops, those that ended."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, nullcontext
 from typing import Final, Protocol
 
@@ -19,11 +19,8 @@ _TIMEOUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
 class WarmDevices(Protocol):
     """The sessions that runs keep warm for the next one: what a pool needs of a ``WarmStore``."""
 
-    def claim(
-        self,
-        requirement: DeviceRequirement,
-        upcoming: Callable[[], Sequence[DeviceRequirement]],
-    ) -> WarmSession | None: ...
+    def claim(self, requirement: DeviceRequirement) -> WarmSession | None: ...
+    def make_room(self) -> bool: ...
     def keep_warm(self, held: DeviceSession) -> str | None: ...
 
 
@@ -132,20 +129,6 @@ class Roster:
         for session in stopped:
             self._dropped.remove(session)
             self._unused.append(session)
-
-    def upcoming(self, exclude: DeviceRequirement) -> list[DeviceRequirement]:
-        """Return the requirements of other sessions that will look for a warm one."""
-        # A copy: another thread may change the list meanwhile.
-        sessions = list(self.sessions)
-        upcoming = [
-            session.requirement
-            for session in sessions
-            if not (session.is_over or session.is_created or session.refusals)
-        ]
-        if exclude in upcoming:
-            upcoming.remove(exclude)
-
-        return upcoming
 
     def start_in_background(self, session: DeviceSession) -> None:
         """Let the background thread advance a session, for later tests."""

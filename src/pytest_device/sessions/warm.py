@@ -17,8 +17,7 @@ like any other. An unclaimed session ends by its own limits.
 import json
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -61,9 +60,6 @@ class WarmConfig:
     """Returns the client that owns this process's sessions: a forked child has its own."""
     problem_of: ProblemOf
     relay: Relay
-    has_room: Callable[[int], bool] = lambda _sessions: True
-    """Returns whether that many sessions fit besides those in use; otherwise one is stopped to make room for a new one.
-    """
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     """Returns the current time, in any time zone."""
@@ -78,21 +74,8 @@ class WarmStore:
         self._config = config
         self._is_over = False
 
-    def claim(
-        self,
-        requirement: DeviceRequirement,
-        upcoming: Callable[[], Sequence[DeviceRequirement]],
-    ) -> WarmSession | None:
-        """Return a warm session that meets the requirement, claimed for this process.
-
-        If there is none, makes room for a new session, but keeps those that will be claimed for what is ``upcoming``.
-        """
-        warm = self._claimed(requirement)
-        if warm is None:
-            self._make_room(upcoming())
-        return warm
-
-    def _claimed(self, requirement: DeviceRequirement) -> WarmSession | None:
+    def claim(self, requirement: DeviceRequirement) -> WarmSession | None:
+        """Return a warm session that meets the requirement, claimed for this process."""
         if not self.may_stay(requirement):
             return None
 
@@ -107,34 +90,11 @@ class WarmStore:
 
         return None
 
-    def _make_room(self, upcoming: Sequence[DeviceRequirement]) -> None:
-        """Stop a warm session if a new one does not fit beside it."""
-        spare = list(self._spare(upcoming))
-        if self._config.has_room(len(spare)):
-            return
-
-        # Those that this run's token can see, and therefore stop.
-        spare = [warm for warm in spare if self._is_own(warm) or self._looked_up(warm)]
-        if self._config.has_room(len(spare)):
-            return
-
-        for warm in spare:
-            if self._end(warm, "to make room"):
-                return
-
-    def _spare(self, upcoming: Sequence[DeviceRequirement]) -> Iterator["WarmEntry"]:
-        needed = Counter(self._digest(requirement) for requirement in upcoming)
-        candidates = sorted(
-            self._all(),
-            key=lambda warm: (not self._is_own(warm), warm.entry.until),
-        )
-
-        for warm in candidates:
-            digest = warm.entry.request_digest
-            if needed[digest]:
-                needed[digest] -= 1
-            else:
-                yield warm
+    def make_room(self) -> bool:
+        """Stop a warm session that this run's token created, the service having no capacity; False if there is none."""
+        own = [warm for warm in self._all() if self._is_own(warm)]
+        own.sort(key=lambda warm: warm.entry.until)
+        return any(self._end(warm, "to make room") for warm in own)
 
     def _all(self) -> list["WarmEntry"]:
         owner = self._config.owner()
@@ -179,8 +139,9 @@ class WarmStore:
     ) -> Session | None:
         """Return the session if it matches; leave it alone if it has ended or is hidden from this run."""
         request = requirement.request
-        session = self._looked_up(warm)
-        if session is None:
+        try:
+            session = self._config.owner().get(warm.entry.session_id)
+        except ServiceError:  # this run's token cannot see it
             return None
 
         is_of_app = session.app_id in {None, request.app_id}
@@ -190,13 +151,6 @@ class WarmStore:
         )
 
         return session if is_same and is_there else None
-
-    def _looked_up(self, warm: "WarmEntry") -> Session | None:
-        """Return the session, None if this run's token cannot see it."""
-        try:
-            return self._config.owner().get(warm.entry.session_id)
-        except ServiceError:
-            return None
 
     def _end(self, warm: "WarmEntry", reason: str) -> bool:
         owner = self._config.owner()

@@ -534,7 +534,7 @@ class Devices:
             sleep=self._log.sleep,
             warm=self.warm,
             before_stop=_notify_stopping,
-            slots=self.backend.slots(self._names.holder(), self.permits),
+            slots=self.backend.slots(self._names.holder()),
             exclusive=lambda session_id: self.backend.exclusive(
                 self._names.holder(), session_id
             ),
@@ -592,14 +592,12 @@ def _warm_store(
     if not backend.sessions().can_keep_warm:
         return None
 
-    slots = backend.slots("a check for warm devices")
     config = WarmConfig(
         settings.keep_warm,
         Path(settings.state_dir),
         owner=backend.sessions,
         problem_of=problem_of,
         relay=relay,
-        has_room=slots.has_room if slots else lambda _sessions: True,
     )
 
     return WarmStore(config)
