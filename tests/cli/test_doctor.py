@@ -693,15 +693,7 @@ def test_a_missing_extra_is_reported_if_it_is_needed(
     ("options", "status", "text"),
     [
         ((), "ok", "limits all machines to 3 sessions"),
-        (("--maxmemory", "50mb"), "ok", "limits all machines to 3 sessions"),
-        (("--maxmemory-policy", "allkeys-lru"), "ok", "limits all machines"),
-        (
-            ("--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"),
-            "warn",
-            "evicts keys (allkeys-lru)",
-        ),
-        (("--rename-command", "EVALSHA", ""), "fail", "does not run Lua scripts"),
-        (("--rename-command", "INFO", ""), "ok", "limits all machines to 3 sessions"),
+        (("--rename-command", "EVALSHA", ""), "fail", "gives no slots"),
     ],
 )
 def test_the_server_of_slots_is_checked(

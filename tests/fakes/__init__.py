@@ -1,7 +1,7 @@
 """Stand-ins for what the code under test talks to, shared by tests of several packages.
 
 - ``browser_pipe``: ``FakeBrowserPipe``, a browser at the other end of its pipe
-- ``clock``: ``FakeClock``, ``FakeCalendar`` and ``ShiftedClock``, which tests advance
+- ``clock``: ``FakeClock`` and ``FakeCalendar``, which tests advance
 - ``devices``: ``FakeDevice`` and ``FakeBrowserDevice``, devices in memory; ``FakeRunner``, which gives them to sessions
 - ``http_server``: ``ScriptedServer``, any program with an HTTP interface, such as a controller or a registry
 - ``local_service``: ``InProcessService``, the application of the local service, called without a network

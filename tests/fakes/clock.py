@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import datetime, timedelta
-from time import monotonic
 
 from pytest_device import testing
 
@@ -45,18 +44,3 @@ class FakeCalendar:
     def advance(self, **duration: float) -> None:
         """Advance the clock by a duration, in the words of ``timedelta``."""
         self.now += timedelta(**duration)
-
-
-class ShiftedClock:
-    """The clock of this machine, plus the durations for which the code under test slept."""
-
-    def __init__(self) -> None:
-        self.shift = 0.0
-
-    def __call__(self) -> float:
-        """Return the time."""
-        return monotonic() + self.shift
-
-    def sleep(self, seconds: float) -> None:
-        """Advance the clock at once."""
-        self.shift += seconds

@@ -1,6 +1,5 @@
 """Slots as the processes of several runs take them, in a directory or on a Redis server."""
 
-import re
 import subprocess
 import sys
 import threading
@@ -11,11 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device import LeaseTimeoutError
-from pytest_device.sessions.breaker import LocalBreaker, Permits
-from pytest_device.sessions.quota import Slot, Slots, Store
+from pytest_device.sessions.quota import FileStore, Slot, Slots, Store
 from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.sessions.reporter import ProgressReporter
-from tests.fakes.clock import FakeClock, ShiftedClock
+from tests.fakes.clock import FakeClock
 from tests.fakes.reporter import SILENT, RecordingReporter
 
 REPOSITORY: Final = Path(__file__).parents[2]
@@ -44,7 +42,7 @@ def slots_at(
         on_pause(seconds)
 
     return Slots(
-        place,
+        FileStore(place) if isinstance(place, Path) else place,
         limit,
         holder=holder,
         timeout_seconds=timeout_seconds,
@@ -66,7 +64,7 @@ def slots_in_real_time(
     sleep = None if pause_seconds is None else lambda _: time.sleep(pause_seconds)
 
     return Slots(
-        place,
+        FileStore(place) if isinstance(place, Path) else place,
         limit,
         holder=holder,
         timeout_seconds=timeout_seconds,
@@ -97,14 +95,13 @@ class SharedSlots:
             return False
         return True
 
-    def queue_position(self, limit: int) -> int:
-        """Return the position in the queue of one more claim, 0 if it need not wait."""
+    def is_waited_for(self, limit: int) -> bool:
+        """Return whether a claim is first in the queue, so that another one would be behind it."""
         try:
             release(self(limit, timeout_seconds=0).acquire(1))
         except LeaseTimeoutError as error:
-            position = re.search(r"position in the queue: (\d+)", str(error))
-            return int(position[1]) if position else 0
-        return 0
+            return "before it in the queue" in str(error)
+        return False
 
 
 def release(slots: Iterable[Slot]) -> None:
@@ -155,11 +152,9 @@ class Machine:
         *,
         slot_seconds: float = 30,
         settle_seconds: float = 0,
-        **more: Any,
     ) -> None:
         self.recorder = RecordingReporter()
         self.warnings = self.recorder.notes
-        self.clock = ShiftedClock()
         self._renewals = threading.Semaphore(0)
         self.config = RedisConfig(
             url,
@@ -170,9 +165,7 @@ class Machine:
             settle_seconds=settle_seconds,
             # No test waits for it: a server that is stopped refuses connections.
             reply_seconds=60,
-            clock=self.clock,
             sleep=self._pause,
-            **more,
         )
         self.store = RedisStore(self.config)
 
@@ -206,27 +199,15 @@ class Machine:
         self._renewals.acquire(timeout=60)
 
 
-def workers(url: str, key: str, count: int) -> list[Machine]:
-    """Return the processes of one run: what one of them learns of the server, the others know."""
-    breaker = LocalBreaker(2, FakeClock())
-    return [Machine(url, key, permits=Permits(breaker)) for _ in range(count)]
+def leases_on(client: Any, key: str) -> dict[str, float]:
+    """Return when each slot expires, in milliseconds of the server's clock, by its holder's text."""
+    leases = client.zrange(f"{{pytest-device:{key}}}:leases", 0, -1, withscores=True)
+    return dict[str, float](leases)
 
 
-def slots_on(client: Any, key: str) -> dict[str, float]:
-    """Return when each slot expires, in milliseconds of the server's clock."""
-    return dict[str, float](
-        client.zrange(f"{{pytest-device:{key}}}:2:ends", 0, -1, withscores=True)
-    )
-
-
-def settle(client: Any, key: str) -> None:
-    """Let the time be over in which the processes renew their slots on a server that has restarted."""
-    client.hset(f"{{pytest-device:{key}}}:2:server", "settled", 0)
-
-
-def let_expire(client: Any, key: str, seconds: float) -> None:
-    """Let all slots and queue places be so many seconds older, as if the server's clock had moved on."""
-    for name in ("ends", "waiting"):
-        members = f"{{pytest-device:{key}}}:2:{name}"
-        for member, ends in client.zrange(members, 0, -1, withscores=True):
-            client.zadd(members, {member: ends - seconds * 1000})
+def let_expire(client: Any, key: str) -> None:
+    """Let all slots and the queue place expire, as if their processes had renewed none for long enough."""
+    client.delete(f"{{pytest-device:{key}}}:queue")
+    leases = f"{{pytest-device:{key}}}:leases"
+    for lease in client.zrange(leases, 0, -1):
+        client.zadd(leases, {lease: 1})

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from pytest_device.sessions.quota import Slots, Store
+from pytest_device.sessions.quota import FileStore, Slots, Store
 from pytest_device.sessions.reporter import SilentReporter
 
 
@@ -39,10 +39,10 @@ def main() -> None:
     os._exit(0)
 
 
-def place_at(address: str, key: str, slot_seconds: float) -> Path | Store:
-    """Return the directory, or the slots of a server, as one process sees it."""
+def place_at(address: str, key: str, slot_seconds: float) -> Store:
+    """Return the slots of a directory, or of a server, as one process sees them."""
     if not address.startswith("redis:"):
-        return Path(address)
+        return FileStore(Path(address))
 
     # Heavy: not for those that need a directory.
     from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore

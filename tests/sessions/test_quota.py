@@ -176,7 +176,7 @@ def test_a_timeout_names_the_limit_the_holders_and_the_fix(
     pid = os.getpid()
     assert str(caught.value) == (
         "waited 90 s for 2 of 3 sessions (--device-max-sessions); "
-        f"in use: 2 by run a gw0 (process {pid}), 1 by run b (process {pid}); position in the queue: 1. "
+        f"in use: 2 by run a gw0 (process {pid}), 1 by run b (process {pid}). "
         "Increase --device-max-sessions or --device-wait-timeout-seconds"
     )
     release(held)
@@ -187,7 +187,7 @@ def test_each_of_several_holders_is_named(slots_of: SharedSlots) -> None:
 
     with pytest.raises(
         LeaseTimeoutError,
-        match=r"in use: 1 by run a \(process \d+\), 1 by run b \(process \d+\);",
+        match=r"in use: 1 by run a \(process \d+\), 1 by run b \(process \d+\)\.",
     ):
         slots_of().acquire(1)
     release(held)
@@ -197,7 +197,9 @@ def test_a_slot_names_its_current_holder_only(slots_of: SharedSlots) -> None:
     release(slots_of(1, "a run with a long name").acquire(1))
     held = slots_of(1, "run b").acquire(1)
 
-    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by run b \(process \d+\);"):
+    with pytest.raises(
+        LeaseTimeoutError, match=r"in use: 1 by run b \(process \d+\)\."
+    ):
         slots_of(1).acquire(1)
     release(held)
 
@@ -210,7 +212,7 @@ def test_a_run_that_released_its_slots_leaves_nothing(
     assert sorted(path.name for path in (tmp_path / "slots").iterdir()) == [
         "0.lock",
         "1.lock",
-        "turn.lock",
+        "queue.lock",
     ]
 
 
@@ -238,7 +240,7 @@ def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(
     assert seconds == pytest.approx([5, 35, 65], abs=1)
     assert reporter.lines[0] == (
         "waited 5 s for 1 of 1 sessions (--device-max-sessions); "
-        f"in use: 1 by run a (process {os.getpid()}); position in the queue: 1"
+        f"in use: 1 by run a (process {os.getpid()})"
     )
     release(held)
 
@@ -461,7 +463,7 @@ def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
         "slots": 0o700,
         "0.lock": 0o600,
         "0.txt": 0o600,
-        "turn.lock": 0o600,
+        "queue.lock": 0o600,
     }
     release(held)
 

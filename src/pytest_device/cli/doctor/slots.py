@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
+from pytest_device.cli.doctor.finding import Finding, fail, ok
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.provider.backend import shared_slots, shares_slots
-from pytest_device.sessions.breaker import Permits
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.settings import Settings
 
@@ -20,22 +19,13 @@ def check_slots(settings: Settings) -> Iterator[Finding]:
 
     source = settings.source("slots_url")
     try:
-        store = shared_slots(settings, settings.url, SilentReporter(), Permits())
+        store = shared_slots(settings, settings.url, SilentReporter())
         store.check()
     except ConfigError as error:
         yield fail(_NAME, str(error), "see docs/limits.md, What the server needs")
         return
 
-    # Runs notice a lost key, but then no run gets a slot for a while.
-    policy = store.eviction_policy()
-    if policy:
-        yield warn(
-            _NAME,
-            f"the Redis server of {source} evicts keys ({policy}) when its memory is full; then runs wait for slots",
-            "set its maxmemory-policy to noeviction",
-        )
-    else:
-        yield ok(
-            _NAME,
-            f"the Redis server of {source} limits all machines to {settings.max_sessions} sessions",
-        )
+    yield ok(
+        _NAME,
+        f"the Redis server of {source} limits all machines to {settings.max_sessions} sessions",
+    )

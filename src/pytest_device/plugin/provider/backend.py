@@ -18,7 +18,6 @@ from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.state import ended_by_interrupt
-from pytest_device.sessions.breaker import Permits
 from pytest_device.sessions.client import (
     REPLY_SECONDS,
     DeviceClient,
@@ -27,7 +26,14 @@ from pytest_device.sessions.client import (
 )
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import Entry
-from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
+from pytest_device.sessions.quota import (
+    Claim,
+    FileStore,
+    Slots,
+    Store,
+    key_of,
+    slots_directory,
+)
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import (
     STOP_SECONDS,
@@ -77,7 +83,7 @@ class _Backend:
         self._reporter = reporter
         self._state_dir = state_dir
 
-    def slots(self, holder: str, permits: Permits | None = None) -> Slots | None:
+    def slots(self, holder: str) -> Slots | None:
         """Return the slots that limit concurrent sessions, None without a limit.
 
         They are in the store that machines share, or in the state directory, which all runs of this user share.
@@ -85,9 +91,9 @@ class _Backend:
         if self._settings.max_sessions is None:
             return None
 
-        store: Path | Store | None = self._shared_store(permits or Permits())
+        store = self._shared_store()
         if store is None and self._state_dir:
-            store = slots_directory(self._state_dir, self.service.url)
+            store = FileStore(slots_directory(self._state_dir, self.service.url))
 
         if store is None:
             source = self._settings.source("max_sessions")
@@ -106,16 +112,13 @@ class _Backend:
         directory = slots_directory(
             self._state_dir, f"{self.service.url}/{UUID(session_id)}"
         )
-        return self._slots(directory, 1, holder, of=session_id)
+        return self._slots(FileStore(directory), 1, holder, of=session_id)
 
-    def _shared_store(self, permits: Permits) -> Store | None:
+    def _shared_store(self) -> Store | None:
         """Return the store that machines share, None if they share none."""
-        del permits
         return None
 
-    def _slots(
-        self, store: Path | Store, limit: int, holder: str, of: str = ""
-    ) -> Slots:
+    def _slots(self, store: Store, limit: int, holder: str, of: str = "") -> Slots:
         timeout = self._settings.wait_timeout_seconds
         return Slots(
             store,
@@ -272,7 +275,7 @@ class RemoteBackend(_Backend):
         its disk."""
         if worker is None and shares_slots(self._settings):
             # A worker checks it with its first test, which can report an error.
-            self._store(Permits()).check()
+            shared_slots(settings, self.service.url, reporter).check()
 
         self._owner = self._make(run)
 
@@ -307,13 +310,12 @@ class RemoteBackend(_Backend):
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def _shared_store(self, permits: Permits) -> Store | None:
+    def _shared_store(self) -> Store | None:
         if not shares_slots(self._settings):
             return None
-        return _OnFirstUse(partial(self._store, permits))
-
-    def _store(self, permits: Permits) -> "RedisStore":
-        return shared_slots(self._settings, self.service.url, self._reporter, permits)
+        return _OnFirstUse(
+            partial(shared_slots, self._settings, self.service.url, self._reporter)
+        )
 
     def keep(self, session_id: str) -> None:
         """Leave a session running until its own limits end it."""
@@ -344,7 +346,7 @@ def shares_slots(settings: Settings) -> bool:
 
 
 def shared_slots(
-    settings: Settings, service_url: str, reporter: Reporter, permits: Permits
+    settings: Settings, service_url: str, reporter: Reporter
 ) -> "RedisStore":
     """Return a service's slots on the Redis server of ``slots_url``; nothing is sent yet.
 
@@ -364,7 +366,6 @@ def shared_slots(
             source,
             key_of(service_url),
             reporter,
-            permits=permits,
         )
     )
 

@@ -1,172 +1,98 @@
-"""Slots for several machines, on a Redis server: they expire unless they are renewed.
+"""Slots for several machines: leases in a sorted set on a Redis server, which expire by its clock unless renewed."""
 
-A queue place expires, too, unless its claim keeps trying. A claim that cannot be served blocks until a script wakes it,
-on the only connection that a waiting process needs. Nothing depends on that: it also looks once per period.
-
-A slot that expired, for example because the server restarted, is renewed if no other process took it. So that none can,
-a server that has started, or has lost its data, gives no slot until every process has renewed those it holds.
-"""
-
-import json
 import os
-import re
 import secrets
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from platform import node
-from random import SystemRandom
-from time import monotonic, sleep
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    ClusterDownError,
-    InvalidResponse,
-    MasterDownError,
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    ResponseError,
-    TryAgainError,
-)
+from redis.exceptions import ConnectionError as NoConnectionError
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as NoReplyError
 from redis.retry import Retry
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
 from pytest_device.redact import Redactor
-from pytest_device.sessions.breaker import SLOTS, LocalBreaker, Permits
-from pytest_device.sessions.quota.claim import NOT_QUEUED, Blocker, Claim
-from pytest_device.sessions.quota.scripts import (
-    DROP,
-    KEYS,
-    LOOK,
-    RENEW,
-    STAY,
-    WAITED,
-)
 from pytest_device.sessions.reporter import Reporter
 
 SLOT_SECONDS: Final = 30.0
 """Seconds for which a dead machine keeps its slots, and for which the server may be unreachable unnoticed."""
 _RENEWALS_PER_SLOT: Final = 3
-_RENEWALS_PER_TICKET: Final = 2.1
-"""Fewer: a renewal that fails is repeated within a second, and what is lost is only a place in the queue. More than two,
-so that the ticket before expires later than a claim looks, unless its process is dead."""
 _REPLY_SECONDS: Final = 5.0
+_WAIT_SECONDS: Final = 2.0
+"""Longest pause between two attempts: a claim that is woken too early or not at all looks again."""
 SETTLE_SECONDS: Final = SLOT_SECONDS / _RENEWALS_PER_SLOT + 2 * _REPLY_SECONDS
-"""Seconds after the start of a server until every process has renewed its slots.
+"""Seconds after which every process has renewed its slots on a server that is new or has lost its data."""
 
-A renewal that failed just before is repeated after one period; until it fails, it waits for a connection and a reply.
+_TOO_FEW, _TAKEN, _SETTLES = 1, 2, 3
+_UNSETTLED: Final = "the Redis server is new or has lost its data: for a while, runs renew the slots that they hold"
+_BASE: Final = """
+local leases, queue, freed, left, started = unpack(KEYS)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function wake(list, lasts)
+  redis.call('LTRIM', list, 1, 0)
+  redis.call('RPUSH', list, 1)
+  redis.call('PEXPIRE', list, lasts)
+end
+-- Return for how long the server has had its data; the first one to ask marks it.
+local function age()
+  local since = redis.call('GET', started) or now
+  redis.call('SET', started, since, 'EX', 2592000)
+  return now - since
+end
 """
-_MARGIN_SECONDS: Final = 0.5
-"""The server lets a slot expire this much earlier, so that the next claim has it when its time is over."""
-_JUMP_SECONDS: Final = 10.0
-"""A server's clock that is ahead by more has been set: no reply takes that long. The scripts have the same limit."""
-_RECONNECT_SECONDS: Final = (0.3, 1.0)
-"""Range of pauses while the server does not respond. Random: thousands of processes reconnect to one that restarts."""
-_UNBLOCKED_SECONDS: Final = 1.0
-"""Pause of a claim whose account may not use BLPOP."""
-_HIGHEST_LIMIT: Final = 10**10 - 1
-"""Limits are sorted as texts of ten digits."""
-
-_REFUSALS: Final[tuple[tuple[tuple[type[RedisError], ...], str, str], ...]] = (
-    (
-        (OutOfMemoryError,),
-        "OOM command not allowed",
-        "has no memory left: increase its maxmemory",
-    ),
-    (
-        # The second is a kind of ClusterDownError.
-        (ReadOnlyError, MasterDownError),
-        "READONLY|MASTERDOWN",
-        "is a read-only replica: use the address of its primary",
-    ),
-    (
-        (AskError, ClusterDownError, TryAgainError),
-        "CLUSTERDOWN|MOVED|TRYAGAIN",
-        "is a node of a cluster that does not serve the keys of these slots: use the address of the node that does",
-    ),
-    (
-        (AuthenticationError,),
-        "NOAUTH|WRONGPASS",
-        "does not accept the user and password: correct those of DEVICE_SLOTS_URL in the environment",
-    ),
-    (
-        (InvalidResponse,),
-        "NOPROTO",
-        "does not speak RESP2, the protocol of Redis 5: use a server that does",
-    ),
-    (
-        (NoPermissionError,),
-        "no permissions|can't run this command",
-        "does not allow this user the scripts of slots: allow it the commands that docs/limits.md lists",
-    ),
-    (
-        (),
-        "called from",
-        "lacks a command of the scripts of slots: use Redis 5 or newer",
-    ),
-    (
-        (),
-        "[Uu]nknown command",
-        "does not run Lua scripts: use a server that does",
-    ),
-    (
-        (ResponseError,),
-        "^ERR ",
-        "returned an error",
-    ),
+_CLAIM: Final = (
+    _BASE
+    + """
+-- Return 0 behind another claim, 1 if there are too few slots, 2 with all of them; 3 while runs that hold some may not
+-- have renewed them yet, so that the server may not know them.
+local claim, count, limit, holder = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local lasts, skips_queue = ARGV[5], ARGV[6] == '1'
+if age() < tonumber(ARGV[7]) then return 3 end
+redis.call('ZREMRANGEBYSCORE', leases, '-inf', now)
+if not skips_queue then
+  local first = redis.call('GET', queue)
+  if first and first ~= claim then return 0 end
+  redis.call('SET', queue, claim, 'PX', lasts)
+end
+if redis.call('ZCARD', leases) + count > limit then return 1 end
+for number = 1, count do
+  redis.call('ZADD', leases, now + lasts, claim .. ':' .. number .. ' ' .. holder)
+end
+redis.call('PEXPIRE', leases, lasts)
+return 2
+"""
 )
-"""What a server refuses: the error, or a pattern of its text within the error of a script, and what it means."""
-
-Reply = TypeVar("Reply")
-
-# Not seeded: workers with equal seeds would reconnect in step.
-_pause: Final = SystemRandom().uniform
-
-
-@contextmanager
-def _checked_replies() -> Generator[None]:
-    """Raise RedisError also for what the client's parser of replies raises: for a length that is no number, for example."""
-    try:
-        yield
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, RedisError):
-            raise
-        raise InvalidResponse(f"invalid reply: {error}") from error
-
-
-class Look(NamedTuple):
-    """The reply to a look for slots; times are in milliseconds."""
-
-    took: int
-    numbers: Sequence[int]
-    first: int
-    """The first slot that the claim may use: those before are waited for by others."""
-    is_first: int
-    """Whether it is the first claim of its limit, or has no ticket."""
-    settles: int
-    """Until the server gives slots; 0 if that does not keep the claim waiting."""
-    next_look: int
-    """Until a slot or a claim expires that keeps it waiting."""
-    now: int
-    older: int
-    """How many slots runs of an older version hold."""
-
-
-class Renewal(NamedTuple):
-    """The reply to a renewal: the numbers of slots that others have, and as in ``Look``."""
-
-    lost: Sequence[int]
-    now: int
-    older: int
+_RENEW: Final = (
+    _BASE
+    + """
+-- A lease that was lost is taken again, since its session runs. The first write is one that needs no memory.
+redis.call('PEXPIRE', leases, ARGV[1])
+age()
+for number = 2, #ARGV do redis.call('ZADD', leases, now + ARGV[1], ARGV[number]) end
+redis.call('PEXPIRE', leases, ARGV[1])
+"""
+)
+_DROP: Final = (
+    _BASE
+    + """
+-- Release leases, and the queue's first place if the claim has it.
+for number = 3, #ARGV do redis.call('ZREM', leases, ARGV[number]) end
+if redis.call('GET', queue) == ARGV[2] then
+  redis.call('DEL', queue)
+  wake(left, ARGV[1])
+end
+if #ARGV > 2 then wake(freed, ARGV[1]) end
+"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,510 +106,242 @@ class RedisConfig:
     slot_seconds: float = SLOT_SECONDS
     reply_seconds: float = _REPLY_SECONDS
     settle_seconds: float = SETTLE_SECONDS
-    clock: Callable[[], float] = monotonic
-    sleep: Callable[[float], None] = sleep
-    permits: Permits = field(
-        default_factory=lambda: Permits(LocalBreaker(1, monotonic))
-    )
-    """Shared by the run's processes: whether one of them has waited for a response until the timeout."""
-
-
-def _parse_waited(reply: Any) -> tuple[int, dict[int, str]]:
-    """Return the number of claims before a claim, and the holder of each slot by its number."""
-    ahead, pairs = reply
-    holders = {
-        int(number): text.partition(" ")[2]
-        for number, text in zip(pairs[::2], pairs[1::2], strict=True)
-    }
-
-    return int(ahead), holders
+    sleep: Callable[[float], None] = time.sleep
 
 
 class RedisStore:
-    """The slots of a service on a Redis server, by its scripts. A forked child must create its own."""
+    """The slots of a service on a Redis server. A thread renews those of this process while it holds any."""
 
     def __init__(self, config: RedisConfig) -> None:
         self.config = config
-        self.renewer = SlotRenewer(self)
         self.has_answered = False
-        self._waiting = config.permits.new(SLOTS)
-        """Fails with a claim that is withdrawn while the server does not respond, so that the next ones don't wait for
-        it."""
-        self._is_given_up = False
-        parts = urlsplit(config.url)
-        password = unquote(parts.password) if parts.password else None
-        self._redactor = Redactor([password] if password else [])
-        self._client = redis.Redis(
-            host=parts.hostname or "",
-            port=parts.port or 6379,
-            db=int(parts.path.strip("/") or 0),
-            username=unquote(parts.username) if parts.username else None,
-            password=password,
-            ssl=parts.scheme == "rediss",
-            ssl_check_hostname=True,  # not the default before redis 6
+        password = urlsplit(config.url).password
+        self._redactor = Redactor([unquote(password)] if password else [])
+        self._client: Any = redis.Redis.from_url(
+            config.url,
             socket_timeout=config.reply_seconds,
             socket_connect_timeout=config.reply_seconds,
             retry=Retry(NoBackoff(), 0),
-            protocol=2,  # of every server; newer clients would ask for 3
             decode_responses=True,
             encoding_errors="replace",
+            # Not the default before redis 6.
+            **(
+                {"ssl_check_hostname": True} if config.url.startswith("rediss:") else {}
+            ),
         )
-        self._look, self._stay, self._waited, self._renew, self._drop = map(
-            self._client.register_script, (LOOK, STAY, WAITED, RENEW, DROP)
+        self._claim, self._renew, self._drop = map(
+            self._client.register_script, (_CLAIM, _RENEW, _DROP)
         )
-        # The keys of another format need another number.
         tag = f"{{pytest-device:{config.key}}}"
-        self._keys = [*(f"{tag}:2:{name}" for name in KEYS), f"{tag}:slots"]
-        self._replied_at: tuple[int, float] | None = None
-        """The server's clock at its last reply, in milliseconds, and this machine's."""
-        self._noted = set[str]()
+        names = ("leases", "queue", "freed", "left", "started")
+        self._keys = [f"{tag}:{name}" for name in names]
+        self._lasts = int(config.slot_seconds * 1000)
+        self._held: dict[RedisSlot, None] = {}
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
 
     def claim(self, count: int, limit: int, holder: str) -> "RedisClaim":
         return RedisClaim(
             self, count, limit, f"{holder} (process {os.getpid()} on {node()})"
         )
 
-    def look(
-        self, claim: str, count: int, limit: int, words: str, urgency: str
-    ) -> Look:
-        """Ask for slots. Raises RedisError."""
-        expected = self._expected_time()
-        look = self._run(
-            self._look,
-            lambda reply: Look(*reply),
+    def take(
+        self, claim: str, count: int, limit: int, holder: str, *, skips_queue: bool
+    ) -> int:
+        """Try to take slots; see the script. Raises RedisError."""
+        settles = int(self.config.settle_seconds * 1000)
+        arguments = (
             claim,
             count,
-            min(limit, _HIGHEST_LIMIT),
-            words,
-            urgency,
-            self._slot_milliseconds,
-            self._settle_milliseconds,
-            expected,
+            limit,
+            holder,
+            self._lasts,
+            int(skips_queue),
+            settles,
         )
-        self._note_reply(expected, look.now, look.older)
+        state = int(self._claim(keys=self._keys, args=arguments))
+        self.has_answered = True
+        return state
 
-        return look
+    def keep(self, slots: Sequence["RedisSlot"]) -> None:
+        """Renew slots from now on."""
+        with self._guard:
+            self._held.update(dict.fromkeys(slots))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._renew_all, name="pytest-device slots", daemon=True
+                )
+                self._thread.start()
 
-    def stay(self, claim: str) -> float | None:
-        """Renew the ticket of a claim that is not the first one. Raises RedisError.
+    def has(self, slot: "RedisSlot") -> bool:
+        return slot in self._held and os.getpid() == self._pid
 
-        Return the seconds until the ticket before it expires; None if the claim must look.
-        """
-        milliseconds = self._run(self._stay, int, claim, self._slot_milliseconds)
-        return milliseconds / 1000 if milliseconds >= 0 else None
+    def release(self, slot: "RedisSlot") -> None:
+        """Release a slot of this process."""
+        if self.has(slot):
+            # Held while the server drops it: otherwise a renewal might take it again.
+            with self._guard:
+                self._held.pop(slot, None)
+                self.drop("", slot.lease)
 
-    def renew(self, slots: Iterable["RedisSlot"]) -> Sequence[int]:
-        """Return the numbers of lost slots. Raises RedisError."""
-        expected = self._expected_time()
-        renewed = [
-            {"number": slot.number, "claim": slot.claim, "words": slot.words}
-            for slot in slots
-        ]
-        renewal = self._run(
-            self._renew,
-            lambda reply: Renewal(*reply),
-            self._slot_milliseconds,
-            self._settle_milliseconds,
-            expected,
-            json.dumps(renewed),
-        )
-        self._note_reply(expected, renewal.now, renewal.older)
-
-        return renewal.lost
-
-    def drop(self, claim: str, number: int | None = None) -> None:
-        """Release a claim's slots, or one of them; without a response they expire by themselves."""
+    def drop(self, claim: str, *leases: str) -> None:
+        """Release leases, and a claim's place in the queue; without a response they expire by themselves."""
         try:
-            self._run(
-                self._drop, lambda _reply: None, claim, "" if number is None else number
-            )
+            self._drop(keys=self._keys, args=(self._lasts, claim, *leases))
         except RedisError:
             return
 
-    def wait(self, claim: str, seconds: float) -> bool:
-        """Block for so many seconds; return whether a script has woken the claim before. Raises RedisError."""
+    def await_change(self, seconds: float, *, is_first: bool) -> None:
+        """Block until a slot is free or, behind another claim, until that is served. Raises RedisError."""
+        _leases, _queue, freed, left, _started = self._keys
         # Redis 5 has whole seconds only.
-        if (whole := int(seconds)) < 1:
-            sleep(seconds)
-            return False
+        self._client.blpop(freed if is_first else left, max(1, int(seconds)))
 
-        try:
-            return self._pop(f"{self._keys[KEYS.index('wake')]}:{claim}", whole)
-        except ResponseError:
-            # The account may not block.
-            sleep(min(seconds, _UNBLOCKED_SECONDS))
-            return True
-
-    def _pop(self, name: str, seconds: int) -> bool:
-        """Pop from a list that may be empty for so many seconds.
-
-        With ``client.blpop``, the timeout of replies would have to be as long for all commands.
-        """
-        pool: Any = self._client.connection_pool
-        try:
-            connection = pool.get_connection()
-        except TypeError:  # before redis 5.3
-            connection = pool.get_connection("BLPOP")
-
-        try:
-            connection.send_command("BLPOP", name, seconds)
-            # Then the reply is late: reading it ends by the timeout of all replies.
-            connection.can_read(timeout=seconds)
-            with _checked_replies():
-                return connection.read_response() is not None
-        except BaseException:
-            # Its reply may still come.
-            connection.disconnect()
-            raise
-        finally:
-            pool.release(connection)
-
-    def waited(self, claim: str, limit: int) -> Blocker:
-        """Return who holds the first ``limit`` slots, and how many claims are before this one. Raises RedisError."""
-        ahead, holders = self._run(self._waited, _parse_waited, claim)
-        return Blocker(
-            [text for number, text in sorted(holders.items()) if number < limit], ahead
-        )
-
-    @property
-    def _slot_milliseconds(self) -> int:
-        return int((self.config.slot_seconds - _MARGIN_SECONDS) * 1000)
-
-    @property
-    def _settle_milliseconds(self) -> int:
-        return int(self.config.settle_seconds * 1000)
-
-    def _expected_time(self) -> int | str:
-        """Return what the server's clock should show, in milliseconds; empty before its first reply."""
-        if self._replied_at is None:
-            return ""
-        then, seconds = self._replied_at
-        return then + int((self.config.clock() - seconds) * 1000)
-
-    def _note_reply(self, expected: int | str, now: int, older: int) -> None:
-        self._replied_at = (now, self.config.clock())
-        source = self.config.source
-
-        if isinstance(expected, int) and now - expected > _JUMP_SECONDS * 1000:
-            self.note_once(
-                "clock",
-                f"the clock of the Redis server of {source} was set forward by {(now - expected) / 1000:.0f} s, or this "
-                f"machine slept: all slots last for {self.config.settle_seconds:g} s, so that runs can renew theirs",
-            )
-
-        if older:
-            self.note_once(
-                "older",
-                f"{older} sessions hold slots of {source} by an older version of pytest-device, which counts its own "
-                f"only: there may be more sessions than {Options.max_sessions.flag} allows. Update it on all machines",
-            )
-
-    def note_once(self, key: str, text: str) -> None:
-        """Add a line to the summary, unless it has one with the same key."""
-        if key not in self._noted:
-            self._noted.add(key)
-            self.config.reporter.note(text)
-
-    def _run(
-        self,
-        script: Callable[..., Any],
-        parse: Callable[[Any], Reply],
-        *arguments: str | int,
-    ) -> Reply:
-        """Run a script; raises RedisError, also if its reply cannot be parsed."""
-        with _checked_replies():
-            answer = script(keys=self._keys, args=arguments)
-
-        try:
-            reply = parse(answer)
-        except (TypeError, ValueError) as error:
-            raise ResponseError(f"{answer!r} is not a reply of its scripts") from error
-
-        self.has_answered = True
-        if self._is_given_up:
-            self._is_given_up = False
-            self._waiting.ready()
-
-        return reply
-
-    @property
-    def is_given_up(self) -> bool:
-        """Return whether a test of the run has waited until its timeout since the last response."""
-        self._is_given_up = self._is_given_up or self._waiting.is_refused
-        return self._is_given_up
-
-    def give_up(self) -> None:
-        """Keep the run's other tests from waiting for a response."""
-        self._is_given_up = True
-        self._waiting.failed(LeaseTimeoutError("the Redis server does not respond"))
+    def holders(self) -> Sequence[str]:
+        """Return who holds each slot. Raises RedisError."""
+        leases: list[str] = self._client.zrange(self._keys[0], 0, -1)
+        return sorted(lease.partition(" ")[2] for lease in leases)
 
     def describe(self, error: RedisError) -> str:
         """Describe an error, without secrets."""
-        for types, pattern, meaning in _REFUSALS:
-            if isinstance(error, types) or re.search(pattern, str(error)):
-                return self._redactor.text(
-                    f"the Redis server of {self.config.source} {meaning} ({error})"
-                )
-
+        is_silent = isinstance(error, NoConnectionError | NoReplyError)
+        problem = "does not respond" if is_silent else "gives no slots"
         return self._redactor.text(
-            f"the Redis server of {self.config.source} does not respond ({error})"
+            f"the Redis server of {self.config.source} {problem} ({error})"
         )
-
-    def note_unsettled(self) -> str:
-        """Return why the server gives no slots yet; noted once for the summary."""
-        reason = (
-            f"the Redis server of {self.config.source} is new, has restarted or has lost its data: for up to "
-            f"{self.config.settle_seconds:g} s, runs renew the slots that they hold"
-        )
-        self.note_once("unsettled", f"a session waited because {reason}")
-
-        return reason
-
-    def eviction_policy(self) -> str | None:
-        """Return the policy by which the server evicts keys; None if it evicts none, or doesn't show it.
-
-        A server without a maximum of memory never evicts.
-        """
-        try:
-            # Its stub has no type for the names of sections.
-            with _checked_replies():
-                memory: Any = cast("Any", self._client).info("memory")
-        except RedisError:
-            return None  # INFO is optional: slots work without it
-
-        policy: str = memory.get("maxmemory_policy", "noeviction")
-        return policy if memory.get("maxmemory") and policy != "noeviction" else None
 
     def check(self) -> None:
         """Raise ConfigError if the server is unreachable or refuses scripts."""
         try:
-            self.renew(())  # so that a new server settles while the run starts
+            self.take("", 0, 1, "", skips_queue=True)
         except RedisError as error:
             raise ConfigError(
                 f"{Options.max_sessions.flag} cannot be enforced: {self.describe(error)}"
             ) from None
+
+    def _renew_all(self) -> None:
+        failures = 0
+        while True:
+            self.config.sleep(self.config.slot_seconds / _RENEWALS_PER_SLOT)
+            with self._guard:
+                if not self._held:
+                    self._thread = None
+                    return
+
+                leases = [slot.lease for slot in self._held]
+                try:
+                    self._renew(keys=self._keys, args=(self._lasts, *leases))
+                except RedisError as error:
+                    failures += 1
+                    problem = self.describe(error)
+                else:
+                    failures = 0
+
+            if failures == _RENEWALS_PER_SLOT:
+                self.config.reporter.note(
+                    f"{Options.max_sessions.flag} is not enforced for now: for {self.config.slot_seconds:g} s {problem}"
+                )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RedisSlot:
     """A slot: allows one session, and expires unless it is renewed."""
 
-    renewer: "SlotRenewer"
-    claim: str
-    number: int
-    words: str
+    store: RedisStore
+    lease: str
 
     @property
     def is_held(self) -> bool:
-        return self.renewer.has(self)
+        return self.store.has(self)
 
     def release(self) -> None:
-        self.renewer.release(self)
+        self.store.release(self)
 
 
-class SlotRenewer:
-    """Renews the slots of this process, in a thread that runs while it holds any."""
-
-    def __init__(self, store: RedisStore) -> None:
-        self._store = store
-        self._config = store.config
-        self._slots: dict[RedisSlot, None] = {}
-        self._guard = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
-        self._renewed_at = self._config.clock()
-        self._is_warned = False
-
-    def has(self, slot: RedisSlot) -> bool:
-        return slot in self._slots and os.getpid() == self._pid
-
-    def keep(self, slots: Iterable[RedisSlot]) -> None:
-        """Start renewing slots."""
-        with self._guard:
-            self._slots.update(dict.fromkeys(slots))
-            if self._thread is None:
-                self._renewed_at = self._config.clock()
-                self._thread = threading.Thread(
-                    target=self._run, name="pytest-device slots", daemon=True
-                )
-                self._thread.start()
-
-    def release(self, slot: RedisSlot) -> None:
-        """Release a slot of this process."""
-        if self.has(slot):
-            with self._guard:  # held while the server drops it: otherwise a renewal might take it again
-                self._slots.pop(slot, None)
-                self._store.drop(slot.claim, slot.number)
-
-    def _run(self) -> None:
-        while True:
-            self._config.sleep(self._config.slot_seconds / _RENEWALS_PER_SLOT)
-            try:
-                if not self._renew_all():
-                    return
-            except RedisError as error:
-                self._on_failure(error)
-
-    def _renew_all(self) -> bool:
-        """Renew all slots; False if there are none and the thread must end."""
-        with self._guard:
-            if not self._slots:
-                self._thread = None
-                return False
-
-            numbers = self._store.renew(self._slots)
-            lost = [slot for slot in self._slots if slot.number in numbers]
-            for slot in lost:
-                self._slots.pop(slot)
-
-        self._renewed_at = self._config.clock()
-        self._is_warned = False
-
-        if lost:
-            self._config.reporter.note(
-                f"{len(lost)} of this run's slots went to other runs while {self._config.source} was unreachable for "
-                f"more than {self._config.slot_seconds:g} s: there may be more sessions than "
-                f"{Options.max_sessions.flag} allows"
-            )
-
-        return True
-
-    def _on_failure(self, error: RedisError) -> None:
-        if (
-            self._config.clock() - self._renewed_at >= self._config.slot_seconds
-            and not self._is_warned
-        ):
-            self._is_warned = True
-            self._config.reporter.note(
-                f"{Options.max_sessions.flag} is not enforced for now: for {self._config.slot_seconds:g} s "
-                f"{self._store.describe(error)}"
-            )
-
-
-class RedisClaim(Claim):
+class RedisClaim:
     """A claim on slots of a Redis server, under a unique name."""
 
+    pause_seconds = _WAIT_SECONDS
+
     def __init__(self, store: RedisStore, count: int, limit: int, holder: str) -> None:
-        super().__init__(count, limit, holder)
+        self.slots: Sequence[RedisSlot] = ()
+        self.is_first = False
         self._store = store
-        self.name = secrets.token_hex(8)
-        self._slots: list[RedisSlot] = []
+        self._count = count
+        self._limit = limit
+        self._holder = holder
+        self._name = secrets.token_hex(8)
         self._reason = ""
         """Why the server gave no slots at the last attempt, if others don't hold them."""
-        self._pause_seconds = 0.0
-        self._is_unanswered = False
-        self._stays_as = NOT_QUEUED
-        """The urgency of its ticket while it need not look: it was not the first claim, and has not been woken."""
+        self._silent_since: float | None = None
 
-    @property
-    def slots(self) -> Sequence[RedisSlot]:
-        return self._slots
+    def try_acquire(self, *, skips_queue: bool) -> bool:
+        """Take all slots or none; also returns False if the server has stopped responding.
 
-    def try_acquire(self) -> bool:
-        """Take all requested slots or none; also returns False if the server has stopped responding.
-
-        Raises ConfigError if it never responded, LeaseTimeoutError if an earlier claim's wait timed out.
+        Raises ConfigError if it never responded, LeaseTimeoutError if it has not done so for as long as a slot lasts.
         """
-        if self._slots:
-            return True
-
-        urgency = "" if self.urgency == NOT_QUEUED else str(self.urgency)
-
         try:
-            if self._stays():
-                return False
-            look = self._store.look(
-                self.name, self.count, self.limit, self.holder, urgency
+            state = self._store.take(
+                self._name,
+                self._count,
+                self._limit,
+                self._holder,
+                skips_queue=skips_queue,
             )
         except RedisError as error:
-            self._explain(error)
+            self._explain(self._store.describe(error))
             return False
 
-        self._is_unanswered = False
-
-        if look.took:
-            self._slots = [
-                RedisSlot(self._store.renewer, self.name, number, self.holder)
-                for number in look.numbers
-            ]
-            self._store.renewer.keep(self._slots)
-
-            return True
-
-        self.is_behind = look.first > 0
-        self._stays_as = NOT_QUEUED if look.is_first else self.urgency
-        self._reason = self._store.note_unsettled() if look.settles else ""
-        self._pause_seconds = min(self._period, look.next_look / 1000)
-
-        return False
-
-    def _stays(self) -> bool:
-        """Renew its ticket and return True, if that is all it has to do."""
-        if self._stays_as == NOT_QUEUED or self._stays_as != self.urgency:
+        self._silent_since = None
+        self._reason = _UNSETTLED if state == _SETTLES else ""
+        self.is_first = state == _TOO_FEW
+        if state != _TAKEN:
             return False
 
-        seconds = self._store.stay(self.name)
-        if seconds is None:
-            return False
+        self.slots = [
+            RedisSlot(self._store, f"{self._name}:{number} {self._holder}")
+            for number in range(1, self._count + 1)
+        ]
+        self._store.keep(self.slots)
 
-        self._is_unanswered = False
-        self._pause_seconds = min(self._period, seconds)
         return True
 
-    def _explain(self, error: RedisError) -> None:
-        reason = self._store.describe(error)
+    def _explain(self, problem: str) -> None:
+        refusal = f"{Options.max_sessions.flag} cannot be enforced: "
         if not self._store.has_answered:
-            raise ConfigError(
-                f"{Options.max_sessions.flag} cannot be enforced: {reason}"
-            ) from None
+            raise ConfigError(f"{refusal}{problem}") from None
 
-        if self._store.is_given_up:
-            raise LeaseTimeoutError(
-                f"{Options.max_sessions.flag} cannot be enforced: {reason}, and an earlier test has "
-                "waited for it until its timeout"
-            ) from None
-
-        self._is_unanswered = True
-        self._reason = reason
-        self._stays_as = NOT_QUEUED
-        self._pause_seconds = _pause(*_RECONNECT_SECONDS)
-
-    @property
-    def _period(self) -> float:
-        return self._store.config.slot_seconds / _RENEWALS_PER_TICKET
-
-    @property
-    def pause_seconds(self) -> float:
-        return self._pause_seconds
+        self._reason = problem
+        if self._silent_since is None:
+            self._silent_since = time.monotonic()
+        longest = self._store.config.slot_seconds
+        if time.monotonic() - self._silent_since >= longest:
+            raise LeaseTimeoutError(f"{refusal}for {longest:g} s {problem}") from None
 
     def wait(self, seconds: float) -> None:
-        """Block until it is woken, or so many seconds have passed."""
+        """Block until the next attempt may succeed, or so many seconds have passed."""
         try:
-            if not self._is_unanswered:
-                if self._store.wait(self.name, seconds):
-                    self._stays_as = NOT_QUEUED
-                return
+            self._store.await_change(seconds, is_first=self.is_first)
         except RedisError:
-            # The next look reports it.
-            seconds = min(seconds, _pause(*_RECONNECT_SECONDS))
+            # The server is away, or the account may not block.
+            time.sleep(min(seconds, 1.0))
 
-        sleep(seconds)
-
-    def blocked_by(self) -> Blocker:
-        if not self._reason:
-            try:
-                return self._store.waited(self.name, self.limit)
-            except RedisError as error:
-                self._explain(error)
-
-        return Blocker((f"unknown, because {self._reason}",), 0)
+    def holders(self) -> Sequence[str]:
+        try:
+            return (
+                [f"unknown, because {self._reason}"]
+                if self._reason
+                else self._store.holders()
+            )
+        except RedisError as error:
+            return [f"unknown, because {self._store.describe(error)}"]
 
     def leave(self) -> None:
-        """Do nothing: taking the slots ended the queue place."""
+        self._store.drop(self._name)
 
     def withdraw(self) -> None:
-        for slot in self._slots:
-            self._store.renewer.release(slot)
-        if self._is_unanswered:
-            self._store.give_up()
-        self._store.drop(self.name)
+        for slot in self.slots:
+            self._store.release(slot)
+        leases = (f"{self._name}:{n} {self._holder}" for n in range(1, self._count + 1))
+        self._store.drop(self._name, *leases)

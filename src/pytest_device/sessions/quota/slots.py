@@ -1,45 +1,90 @@
-"""The interface to a service's slots: all or none, first come, first served, with progress messages while waiting."""
+"""The interface to a service's slots: all or none, with progress messages while waiting."""
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from math import ceil
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
-from pytest_device.sessions.quota.claim import Claim, Slot, Store
-from pytest_device.sessions.quota.files import FileStore
 from pytest_device.sessions.reporter import PROGRESS_SECONDS, ProgressReporter
 
-_PAUSE_WITH_SLOTS_SECONDS: Final = 0.5
-"""Longest pause of a process that holds slots: its other threads may make one of them dispensable meanwhile."""
 _FIRST_WORD_SECONDS: Final = 5.0
 """Seconds until the first message: shorter waits are normal when tests end often, longer ones puzzle users."""
-_EARLY_SECONDS: Final = 3.0
-"""A later message may be this early rather than wake a claim that waits for longer: thousands keep a server busy."""
+
+
+class Slot(Protocol):
+    """A slot: allows one session."""
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether this process still holds it."""
+        ...
+
+    def release(self) -> None:
+        """Release it; repeated calls, and calls in a forked child, do nothing."""
+
+
+class Claim(Protocol):
+    """The slots that one call requests, and its place in the queue."""
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        """Return the slots that it took."""
+        ...
+
+    @property
+    def is_first(self) -> bool:
+        """Return whether no other claim came first at the last attempt."""
+        ...
+
+    def try_acquire(self, *, skips_queue: bool) -> bool:
+        """Take all slots and return True; otherwise keep the queue's first place, if that is free."""
+        ...
+
+    @property
+    def pause_seconds(self) -> float:
+        """Return for how long to wait before the next attempt."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait for so many seconds, or less if the next attempt may succeed."""
+
+    def holders(self) -> Sequence[str]:
+        """Return who holds each of the slots."""
+        ...
+
+    def leave(self) -> None:
+        """Leave the queue."""
+
+    def withdraw(self) -> None:
+        """Release everything, after an interrupt at any point."""
+
+
+class Store(Protocol):
+    """The place where slots are kept, shared by all processes."""
+
+    def claim(self, count: int, limit: int, holder: str) -> Claim:
+        """Return a claim on ``count`` of ``limit`` slots, with no slot taken yet."""
+        ...
 
 
 class Slots:
     """The slots of one service: their number is the maximum number of concurrent sessions.
 
-    No claim starves: one that cannot be served at once queues in order of arrival, and is served when enough slots, all
-    or none, are free that no earlier claim uses. So released slots stay free until the first claim has enough. When a
-    process dies, its claims and slots are released.
+    No claim starves: of those that cannot be served at once, one is first in the queue, and is served when enough slots,
+    all or none, are free; the others wait for its place. When a process dies, its place and its slots are released.
 
     No claim blocks another: a call never waits while it holds a slot, and ``release_idle`` releases unused slots of
-    earlier calls. A claim whose process still uses other slots is urgent, and served before those of processes without
-    any, which may be waiting for these very slots. Two tests that each use sessions, and together need more than the
-    maximum, end by the timeout.
+    earlier calls. A claim whose process still uses other slots skips the queue, since the first claim may be waiting for
+    these very slots. Two tests that each use sessions, and together need more than the maximum, end by the timeout.
 
-    Runs with different limits use the first ``limit`` slots each. So none exceeds its own limit, and all together do not
-    exceed the highest one; but a run with a lower limit waits while others hold the first slots.
+    Runs may have different limits: none exceeds its own, and all together do not exceed the highest one.
     """
 
     def __init__(
         self,
-        place: Path | Store,
+        store: Store,
         limit: int,
         *,
         holder: str,
@@ -49,13 +94,13 @@ class Slots:
         reporter: ProgressReporter,
         of: str = "",
     ) -> None:
-        """Use the slots in a directory or store; ``holder``, which must not be secret, names this process to others.
+        """Use the slots of a store; ``holder``, which must not be secret, names this process to others.
 
         ``of`` is the existing session whose only slot this is; empty for sessions that are created. ``sleep`` replaces
         the wait of a claim, which ends early when the claim may be served.
         """
         self.limit = limit
-        self._store: Store = FileStore(place) if isinstance(place, Path) else place
+        self._store = store
         self._holder = holder
         self._timeout = timeout_seconds
         self._of = of
@@ -83,71 +128,54 @@ class Slots:
 
         claim = self._store.claim(count, self.limit, self._holder)
         try:
-            self._wait(claim, release_idle)
-            claim.leave()
+            try:
+                self._wait(claim, count, release_idle)
+            finally:
+                claim.leave()
             return self._granted(claim)
         except BaseException:
             claim.withdraw()
             raise
 
     def try_acquire(self, count: int) -> list[Slot] | None:
-        """Take ``count`` slots at once, or return None if another claim waits for one of them; never waits.
+        """Take ``count`` slots at once, or return None if they are in use or another claim waits; never waits.
 
         Raises ConfigError if slots cannot be kept. An interrupt leaves no slot taken.
         """
         claim = self._store.claim(count, self.limit, self._holder)
         try:
-            return self._granted(claim) if claim.try_acquire() else None
+            is_taken = claim.try_acquire(skips_queue=False)
+            claim.leave()
+            return self._granted(claim) if is_taken else None
         except BaseException:
             claim.withdraw()
             raise
 
-    def has_room(self, count: int) -> bool:
-        """Return whether ``count`` slots are free now."""
-        if count > self.limit:
-            return False
-
-        # Only a claim knows whether others wait for the same slots.
-        free = self.try_acquire(count)
-        for slot in free or ():
-            slot.release()
-
-        return free is not None
-
-    def _wait(self, claim: Claim, release_idle: Callable[[], bool]) -> None:
+    def _wait(self, claim: Claim, count: int, release_idle: Callable[[], bool]) -> None:
         started = self._clock()
         deadline = started + self._timeout
         word_at = started + _FIRST_WORD_SECONDS
-        early = 0.0
+        skips_queue = False
 
-        while not claim.try_acquire():
+        while not claim.try_acquire(skips_queue=skips_queue):
             gave = release_idle()
-            if gave and not claim.is_behind:
+            if gave and claim.is_first:
                 continue
 
             now = self._clock()
             if now >= deadline:
                 more = "" if self._of else f"{Options.max_sessions.flag} or "
                 raise LeaseTimeoutError(
-                    f"{self._waited(claim, now - started)}. Increase {more}{Options.wait_timeout_seconds.flag}"
+                    f"{self._waited(claim, count, now - started)}. "
+                    f"Increase {more}{Options.wait_timeout_seconds.flag}"
                 )
 
-            if now >= word_at - early:
+            if now >= word_at:
                 word_at = now + PROGRESS_SECONDS
-                early = min(claim.pause_seconds, _EARLY_SECONDS)
-                self._reporter.progress(self._waited(claim, now - started))
+                self._reporter.progress(self._waited(claim, count, now - started))
 
-            claim.queue(urgent=not gave and self._has_some())
-            if claim.slots:
-                return
-
-            pause = claim.pause_seconds
-            if self._has_some():
-                pause = min(pause, _PAUSE_WITH_SLOTS_SECONDS)
-
-            # Messages need no precision: a claim blocks for whole seconds.
-            pause = min(pause, deadline - now, ceil(word_at - now))
-            (self._sleep or claim.wait)(pause)
+            skips_queue = not gave and self._has_some()
+            (self._sleep or claim.wait)(min(claim.pause_seconds, deadline - now))
 
     def _granted(self, claim: Claim) -> list[Slot]:
         # It forgets released slots, of which a long run has many.
@@ -165,16 +193,15 @@ class Slots:
 
         return bool(self._given)
 
-    def _waited(self, claim: Claim, seconds: float) -> str:
-        blocker = claim.blocked_by()
+    def _waited(self, claim: Claim, count: int, seconds: float) -> str:
         holders = ", ".join(
-            f"{number} by {holder}" for holder, number in Counter(blocker.held).items()
+            f"{number} by {holder}"
+            for holder, number in Counter(claim.holders()).items()
         )
-        several = (
-            f"{claim.count} of {self.limit} sessions ({Options.max_sessions.flag})"
-        )
+        several = f"{count} of {self.limit} sessions ({Options.max_sessions.flag})"
+        queue = "" if claim.is_first else "; another test is before it in the queue"
 
         return (
             f"waited {seconds:.0f} s for {f'session {self._of}' if self._of else several}; "
-            f"in use: {holders or 'none'}; position in the queue: {blocker.ahead + 1}"
+            f"in use: {holders or 'none'}{queue}"
         )
