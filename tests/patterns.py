@@ -307,8 +307,6 @@ WORST: Final[Mapping[str, Sequence[Worst]]] = {
     "trace.tree._INPUT": [("", "\n.", "\x00")],
     "trace.tree._SECURE": [("", '\\"', "")],
     "trace.values._PLACEHOLDER": [("{", "1", "")],
-    "tunnel._Program._read": [("\r", "\r ", "\x00")],
-    "tunnel._URL": [("", "1\\", "")],
     "updates.builds._PEM": [("-----BEGIN CERTIFICATE-----", "A", "")],
     "updates.builds._certificates": [("", "&#", ""), ("&#", "1", "")],
     "updates.export._MD5": [("", "00000000000000000000000000000000", "")],

@@ -269,25 +269,22 @@ class NotAttemptedError(DeviceError):
     Attributes:
         cause: The message of that error, or the budget.
         verdict: Its verdict.
-        test: The first affected test, empty if unknown.
 
-    >>> str(NotAttemptedError("401: the token is invalid", verdict=Verdict.CONFIG, test="test_a"))
-    'not attempted: test_a already failed with: 401: the token is invalid'
+    >>> str(NotAttemptedError("401: the token is invalid", verdict=Verdict.CONFIG))
+    'not attempted: an identical request already failed with: 401: the token is invalid'
     >>> str(NotAttemptedError("the budget of 60 device minutes is used up", verdict=Verdict.BUDGET))
     'not attempted: the budget of 60 device minutes is used up'
     """
 
-    def __init__(self, cause: str, *, verdict: Verdict, test: str = "") -> None:
+    def __init__(self, cause: str, *, verdict: Verdict) -> None:
         reason = cause
         # A budget is used up although nothing has failed.
         if verdict is not Verdict.BUDGET:
-            first = test or "an identical request"
-            reason = f"{first} already failed with: {cause}"
+            reason = f"an identical request already failed with: {cause}"
 
         super().__init__(f"not attempted: {reason}")
         self.cause = cause
         self.verdict = verdict
-        self.test = test
 
 
 class LeaseTimeoutError(DeviceError):

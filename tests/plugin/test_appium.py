@@ -10,7 +10,6 @@ import pytest
 # Loaded before the first run inside this process, which would load it anew each time.
 from appium import webdriver as webdriver  # noqa: PLC0414
 
-from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.fakes.http_server import Answer, ScriptedServer, says, scripted_server
@@ -781,8 +780,10 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
 
     result = pytester.runpytest(*distributed)
 
-    assert len(received(controller, "/session")) <= 2
-    assert len(service.sessions()) <= 2
+    # Two workers may start one each before they know of another's failure.
+    most = 3 if distributed else 2
+    assert len(received(controller, "/session")) <= most
+    assert len(service.sessions()) <= most
     assert len(result.outlines) <= 42
     (reported,) = (
         line
@@ -791,25 +792,6 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
     )
     assert ": 50 tests affected" in reported
     assert any(line.startswith(cause) for line in result.outlines)
-
-
-def test_a_worker_does_not_wait_for_the_driver_of_a_worker_that_waits_for_its_slot(
-    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
-) -> None:
-    controller.answer = appium(
-        session=refuses("session not created", "the emulator is on fire")
-    )
-    suite(
-        pytester,
-        DRIVEN
-        + "\n@pytest.mark.parametrize('n', range(8))\ndef test_more(device_driver, n): pass\n",
-    )
-
-    result = pytester.runpytest("-n2", "--dist=load", "--device-max-sessions=1")
-
-    assert result.parseoutcomes()["errors"] == 2
-    assert result.duration < WAIT_FOR_OTHERS_SECONDS
-    assert len(service.sessions()) <= 2
 
 
 LOOKUP = """

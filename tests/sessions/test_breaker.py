@@ -8,13 +8,10 @@ from pytest_device.sessions.breaker import (
     CREATE,
     EVERY,
     PAUSE_SECONDS,
-    SLOTS,
     AttemptId,
     Cause,
     LocalBreaker,
     Pause,
-    Permits,
-    Turn,
 )
 from pytest_device.testing import FakeClock
 from pytest_device.verdict import Verdict
@@ -47,14 +44,14 @@ def fail(
     is_final: bool = False,
 ) -> None:
     one = attempt()
-    assert breaker.ask(key, one) is Turn.GO
+    assert breaker.ask(key, one) is None
     breaker.failed(key, one, cause, is_final=is_final)
 
 
 def test_without_failures_any_number_of_attempts_can_run_concurrently(
     breaker: LocalBreaker,
 ) -> None:
-    assert {breaker.ask(KEY, attempt()) for _ in range(8)} == {Turn.GO}
+    assert {breaker.ask(KEY, attempt()) for _ in range(8)} == {None}
 
 
 def test_at_the_limit_of_consecutive_failures_nothing_is_attempted(
@@ -64,7 +61,7 @@ def test_at_the_limit_of_consecutive_failures_nothing_is_attempted(
     fail(breaker)
 
     assert breaker.ask(KEY, attempt()) == BOOT
-    assert breaker.ask("another request", attempt()) is Turn.GO
+    assert breaker.ask("another request", attempt()) is None
 
 
 def test_a_success_resets_the_count_of_failures(breaker: LocalBreaker) -> None:
@@ -74,7 +71,7 @@ def test_a_success_resets_the_count_of_failures(breaker: LocalBreaker) -> None:
     breaker.ready(KEY, one)
     fail(breaker)
 
-    assert breaker.ask(KEY, attempt()) is Turn.GO
+    assert breaker.ask(KEY, attempt()) is None
 
 
 def test_a_final_failure_opens_the_circuit_permanently(
@@ -105,31 +102,23 @@ def test_a_failure_that_affects_all_requests_opens_every_circuit(
     assert breaker.ask("another request", attempt()) == TOKEN
 
 
-def test_processes_together_never_exceed_the_limit(breaker: LocalBreaker) -> None:
-    one, other, third = attempt("gw0"), attempt("gw1"), attempt("gw0")
-    assert [breaker.ask(KEY, one), breaker.ask(KEY, other)] == [Turn.GO, Turn.GO]
-    breaker.failed(KEY, one, BOOT, is_final=False)
-
-    assert breaker.ask(KEY, third) is Turn.WAIT  # the other may be the second to fail
-    breaker.failed(KEY, other, BOOT, is_final=False)
-    assert breaker.ask(KEY, third) == BOOT
-
-
-@pytest.mark.parametrize("end", ["ready", "released", "lost"])
-def test_a_waiting_attempt_continues_if_the_other_does_not_fail(
-    breaker: LocalBreaker, end: str
+@pytest.mark.parametrize("end", ["released", "lost"])
+def test_a_probe_that_is_abandoned_lets_another_one_be_made(
+    breaker: LocalBreaker, clock: FakeClock, end: str
 ) -> None:
-    other, third = attempt("gw1"), attempt("gw0")
-    breaker.ask(KEY, other)
     fail(breaker)
-    assert breaker.ask(KEY, third) is Turn.WAIT
+    fail(breaker)
+    clock.sleep(PAUSE_SECONDS)
+    probe = attempt("gw1")
+    breaker.ask(KEY, probe)
+    assert breaker.ask(KEY, attempt("gw0")) == BOOT
 
     if end == "lost":
         breaker.lost("gw1")
     else:
-        getattr(breaker, end)(KEY, other)
+        breaker.released(KEY, probe)
 
-    assert breaker.ask(KEY, third) is Turn.GO
+    assert breaker.ask(KEY, attempt("gw0")) is None
 
 
 def test_after_a_pause_a_single_probe_is_made(
@@ -142,7 +131,7 @@ def test_after_a_pause_a_single_probe_is_made(
     clock.sleep(1)
     probe = attempt()
 
-    assert breaker.ask(KEY, probe) is Turn.GO
+    assert breaker.ask(KEY, probe) is None
     assert breaker.ask(KEY, attempt()) == BOOT
 
 
@@ -159,16 +148,7 @@ def test_a_failed_probe_starts_another_pause_and_a_successful_one_closes_the_cir
     breaker.ask(KEY, probe)
     breaker.ready(KEY, probe)
 
-    assert {breaker.ask(KEY, attempt()) for _ in range(4)} == {Turn.GO}
-
-
-def test_a_cause_names_the_first_affected_test(breaker: LocalBreaker) -> None:
-    fail(breaker)
-    breaker.note_affected_test(KEY, "test_a")
-    fail(breaker, Cause(Verdict.INFRASTRUCTURE, "something else"))
-    breaker.note_affected_test(KEY, "test_b")
-
-    assert breaker.ask(KEY, attempt()) == BOOT._replace(test="test_a")
+    assert {breaker.ask(KEY, attempt()) for _ in range(4)} == {None}
 
 
 def test_a_run_without_start_retries_continues_after_a_single_failure(
@@ -188,7 +168,7 @@ def outage(
     breaker: LocalBreaker, cause: Cause = PAGE, *, is_final: bool = False
 ) -> None:
     one = attempt()
-    assert breaker.ask(CREATE, one) in {Turn.GO, Turn.GO_AGAIN}
+    assert breaker.ask(CREATE, one) is None
     breaker.failed(CREATE, one, cause, is_final=is_final)
 
 
@@ -215,15 +195,15 @@ def test_after_a_minute_an_outage_is_probed(
     clock.sleep(1)
     probe = attempt()
 
-    assert breaker.ask(CREATE, probe) is Turn.GO
+    assert breaker.ask(CREATE, probe) is None
     assert breaker.ask(CREATE, attempt()) == PAGE._replace(calls=3)
     breaker.ready(CREATE, probe)
-    assert breaker.ask(CREATE, attempt()) is Turn.GO_AGAIN
+    assert breaker.ask(CREATE, attempt()) is None
 
 
 def test_calls_that_fail_together_count_as_one_failure(breaker: LocalBreaker) -> None:
     attempts = [attempt(f"gw{number}") for number in range(4)]
-    assert {breaker.ask(CREATE, one) for one in attempts} == {Turn.GO}
+    assert {breaker.ask(CREATE, one) for one in attempts} == {None}
     for one in attempts:
         breaker.failed(CREATE, one, PAGE, is_final=False)
 
@@ -237,17 +217,16 @@ def test_after_a_pause_one_call_at_a_time_is_made(
     clock.sleep(15)
     probe = attempt()
 
-    assert breaker.ask(CREATE, probe) is Turn.GO
-    assert breaker.ask(CREATE, attempt()) is Turn.WAIT
+    assert breaker.ask(CREATE, probe) is None
+    assert breaker.ask(CREATE, attempt()) == Pause(0.2, PAGE)
     breaker.released(CREATE, probe)
-    assert breaker.ask(CREATE, attempt()) is Turn.GO
+    assert breaker.ask(CREATE, attempt()) is None
 
 
-def test_an_outage_leaves_drivers_and_slots_alone(breaker: LocalBreaker) -> None:
+def test_an_outage_leaves_drivers_alone(breaker: LocalBreaker) -> None:
     outage(breaker, PAGE._replace(calls=3))
 
-    assert breaker.ask(KEY, attempt()) is Turn.GO
-    assert breaker.ask(SLOTS, attempt()) is Turn.GO
+    assert breaker.ask(KEY, attempt()) is None
 
 
 def test_a_token_that_has_worked_for_any_process_is_tried_again(
@@ -256,22 +235,10 @@ def test_a_token_that_has_worked_for_any_process_is_tried_again(
     breaker.ready(CREATE, attempt("gw0"))
     breaker.failed(EVERY, attempt("gw1"), TOKEN, is_final=True)
 
-    assert breaker.ask(KEY, attempt()) is Turn.GO
+    assert breaker.ask(KEY, attempt()) is None
     assert breaker.ask(CREATE, attempt()) == Pause(15, TOKEN._replace(calls=1))
     clock.sleep(15)
-    assert breaker.ask(CREATE, attempt()) is Turn.GO_AGAIN
-
-
-def test_a_process_learns_from_the_breaker_that_the_token_has_worked_for_another_one(
-    breaker: LocalBreaker,
-) -> None:
-    breaker.ready(CREATE, attempt("gw0"))
-    permits = Permits(breaker)
-    assert not permits.has_worked
-
-    assert permits.new(CREATE).may_begin()
-
-    assert permits.has_worked
+    assert breaker.ask(CREATE, attempt()) is None
 
 
 def test_a_token_that_is_refused_again_and_again_is_final_though_it_has_worked(

@@ -84,7 +84,7 @@ def device_sessions(
 
     with (
         providing(request.node),
-        devices.reporting_once(request.node),
+        devices.reporting_once(),
         timer_paused(request.node),
         waiting_for_device(request.config),
     ):

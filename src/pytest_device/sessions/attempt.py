@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 from pytest_device.errors import (
     ConfigError,
     DeviceError,
-    LeaseTimeoutError,
     NoCapacityError,
     NotAttemptedError,
     NotFoundError,
@@ -18,7 +17,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions import events
-from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, Pause, Permits, is_outage
+from pytest_device.sessions.breaker import Pause, Permits, is_outage
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.lifecycle import (
     CAPABILITIES_POLLS,
@@ -152,31 +151,20 @@ class Attempt:
         self._config.relay.event(events.TakenOver(self.ref(), warm.session.device_name))
         return State.READY
 
-    def delay_behind_others(self, pause: Pause | None) -> float:
+    def delay_by(self, pause: Pause) -> float:
         """Return the seconds until asking again for permission to begin.
 
-        Raises LeaseTimeoutError to give up, or NotAttemptedError if the ``pause`` lasts longer than the wait.
+        Raises NotAttemptedError if the ``pause`` lasts longer than the wait.
         """
-        if pause:
-            cause = pause.cause
-            seconds_left = self._policy.timeout_seconds - self.waited
-            if pause.seconds >= seconds_left:
-                raise NotAttemptedError(
-                    cause.text, verdict=cause.verdict, test=cause.test
-                )
+        cause = pause.cause
+        if pause.seconds >= self._policy.timeout_seconds - self.waited:
+            raise NotAttemptedError(cause.text, verdict=cause.verdict)
 
-            self._report_state(
-                "paused",
-                f"waiting {pause.seconds:.0f} s for the next create call: {cause.text}",
-            )
-            return min(max(pause.seconds, ASK_AGAIN_SECONDS), _PAUSE_STEP_SECONDS)
-
-        if self.waited < self._policy.timeout_seconds:
-            return ASK_AGAIN_SECONDS
-
-        raise LeaseTimeoutError(
-            f"timed out after {self.waited:.0f} s: another worker is still starting the same device"
+        self._report_state(
+            "paused",
+            f"waiting {pause.seconds:.0f} s for the next create call: {cause.text}",
         )
+        return min(pause.seconds, _PAUSE_STEP_SECONDS)
 
     def begin(self) -> State | None:
         """Create the session, unless the service had no capacity and the retry is not due yet; or attach to it.

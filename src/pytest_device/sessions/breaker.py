@@ -14,11 +14,9 @@ the key ``CREATE`` therefore pauses before it opens.
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -46,14 +44,8 @@ BUDGET: Final = "budget"
 """Key that asks whether the run still has device minutes for a session that waits for capacity."""
 RETRY: Final = "retry"
 """Key that asks for one more run of a test whose device failed."""
-SLOTS: Final = "slots"
-"""Key of the wait for an unresponsive slot store: one timed-out wait opens its circuit."""
 ASK_AGAIN_SECONDS: Final = 0.2
-"""Seconds between two requests for permission: the attempts of others take many times as long."""
-WAIT_FOR_OTHERS_SECONDS: Final = 120.0
-"""Seconds to wait for the drivers of other processes: most devices boot faster."""
-WAIT_WITH_DEVICE_SECONDS: Final = 10.0
-"""The same for a test that has its device: others may need its slot, and most drivers that fail do so sooner."""
+"""Shortest pause between two requests for permission: the attempts of others take many times as long."""
 PAUSE_SECONDS: Final = 300.0
 """Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's timeout."""
 OUTAGE_PAUSES: Final = (3, 6)
@@ -75,25 +67,14 @@ class AttemptId(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Why attempts fail: the verdict, a text, and the first test that was affected.
+    """Why attempts fail: the verdict and a text.
 
     ``calls`` is the number of create calls, with pauses in between, that have failed in front of the service.
     """
 
     verdict: Verdict
     text: str
-    test: str = ""
     calls: int = 0
-
-
-class Turn(StrEnum):
-    """What an attempt may do now."""
-
-    GO = "go"
-    GO_AGAIN = "go again"
-    """The same; the service has created sessions for this run before, perhaps for another process."""
-    WAIT = "wait"
-    """Others are starting, enough to reach the limit if they fail: ask again."""
 
 
 class Pause(NamedTuple):
@@ -103,10 +84,8 @@ class Pause(NamedTuple):
     cause: Cause
 
 
-_GOES: Final = frozenset({Turn.GO, Turn.GO_AGAIN})
-
-Answer = Turn | Pause | Cause
-"""A cause instead of a turn means that the attempt is refused."""
+Answer = Pause | Cause | None
+"""None lets the attempt be made now; a cause refuses it."""
 
 
 class Breaker(Protocol):
@@ -132,10 +111,6 @@ class Breaker(Protocol):
 
     def used(self, attempt: AttemptId, seconds: float | None) -> None:
         """Record that the use of the session of an attempt begins or, with its ``seconds``, has ended."""
-        ...
-
-    def note_affected_test(self, key: str, test: str) -> None:
-        """Record the first test that was affected by the cause."""
         ...
 
 
@@ -178,16 +153,16 @@ class _Circuit:
             self.cause = None
 
     def answer(self, attempt: AttemptId, now: float) -> Answer:
-        others = self.under_way - {attempt}
         if self.cause is None:
-            return Turn.GO
+            return None
         if self.is_final:
             return self.cause
         if self.failures < self.limit:
-            return Turn.GO if self.failures + len(others) < self.limit else Turn.WAIT
+            return None
 
-        is_half_open = now - self.since >= PAUSE_SECONDS and not others
-        return Turn.GO if is_half_open else self.cause
+        is_probed = bool(self.under_way - {attempt})
+        is_half_open = now - self.since >= PAUSE_SECONDS and not is_probed
+        return None if is_half_open else self.cause
 
 
 @dataclass(slots=True)
@@ -224,9 +199,8 @@ class _OutageCircuit(_Circuit):
         self.before.clear()
 
     def answer(self, attempt: AttemptId, now: float) -> Answer:
-        go = Turn.GO_AGAIN if self.has_succeeded else Turn.GO
         if self.cause is None:
-            return go
+            return None
         if self.is_final:
             return self.cause
 
@@ -234,12 +208,12 @@ class _OutageCircuit(_Circuit):
         pause = OUTAGE_PROBE if is_open else OUTAGE_PAUSES[self.failures - 1]
         seconds_left = self.since + pause * self.interval - now
         is_probed = bool(self.under_way - self.before - {attempt})
+        if seconds_left <= 0 and not is_probed:
+            return None
         if is_open:
-            return self.cause if seconds_left > 0 or is_probed else go
-        if seconds_left > 0:
-            return Pause(seconds_left, self.cause)
+            return self.cause
 
-        return Turn.WAIT if is_probed else go
+        return Pause(max(seconds_left, ASK_AGAIN_SECONDS), self.cause)
 
 
 class LocalBreaker:
@@ -272,7 +246,7 @@ class LocalBreaker:
                 return for_all.cause
 
             answer = circuit.answer(attempt, self._clock())
-            if answer in _GOES:
+            if answer is None:
                 circuit.begin(attempt)
 
             return answer
@@ -301,12 +275,6 @@ class LocalBreaker:
 
     def used(self, attempt: AttemptId, seconds: float | None) -> None: ...
 
-    def note_affected_test(self, key: str, test: str) -> None:
-        with self._lock:
-            circuit = self._of(key)
-            if circuit.cause and not circuit.cause.test:
-                circuit.cause = circuit.cause._replace(test=test)
-
     def lost(self, process: str) -> None:
         """Release the attempts of a process that has ended."""
         with self._lock:
@@ -318,9 +286,7 @@ class LocalBreaker:
                 }
 
     def _of(self, key: str) -> _Circuit:
-        return self._circuits.setdefault(
-            key, _Circuit(1 if key == SLOTS else self._limit)
-        )
+        return self._circuits.setdefault(key, _Circuit(self._limit))
 
 
 class RunBreaker(LocalBreaker):
@@ -379,7 +345,7 @@ class RunBreaker(LocalBreaker):
 
             self._retries_left -= 1
 
-        return Turn.GO
+        return None
 
 
 class AllowAll:
@@ -387,7 +353,7 @@ class AllowAll:
 
     def ask(self, key: str, attempt: AttemptId) -> Answer:
         del key, attempt
-        return Turn.GO
+        return None
 
     def ready(self, key: str, attempt: AttemptId) -> None: ...
     def failed(
@@ -395,7 +361,6 @@ class AllowAll:
     ) -> None: ...
     def released(self, key: str, attempt: AttemptId) -> None: ...
     def used(self, attempt: AttemptId, seconds: float | None) -> None: ...
-    def note_affected_test(self, key: str, test: str) -> None: ...
 
 
 class Permits:
@@ -412,7 +377,7 @@ class Permits:
     ) -> None:
         self.breaker = breaker or AllowAll()
         self.has_worked = False
-        """Whether the service has accepted a call of this process, or created a session for another one of the run."""
+        """Whether the service has accepted a call of this process."""
         self._verdict_of = verdict_of
         self._mask = mask
         self._numbers = count()
@@ -431,31 +396,22 @@ class Permits:
         """Return the record of the use of a session, which has not begun."""
         return SessionUse(self.breaker, AttemptId("", next(self._numbers)))
 
-    def begin(
-        self, keys: Iterable[str], patience_seconds: float
-    ) -> "Mapping[str, BreakerPermit]":
-        """Start attempts together once the breaker allows all or patience runs out; raises NotAttemptedError.
-
-        A process that waits releases all of them, so that two processes never wait for each other.
-        """
+    def begin(self, keys: Iterable[str]) -> "Mapping[str, BreakerPermit]":
+        """Start attempts together; raises NotAttemptedError if one is refused."""
         permits = {key: self.new(key) for key in keys}
-        began = time.monotonic()
         try:
-            while (
-                not all(permit.may_begin() for permit in permits.values())
-                and time.monotonic() - began < patience_seconds
-            ):
-                _release(permits)
-                time.sleep(ASK_AGAIN_SECONDS)
+            for permit in permits.values():
+                permit.may_begin()
         except BaseException:
-            _release(permits)
+            for permit in permits.values():
+                permit.release()
             raise
 
         return permits
 
     @contextmanager
     def attempting(
-        self, key: str, test: str, permit: "BreakerPermit | None" = None
+        self, key: str, permit: "BreakerPermit | None" = None
     ) -> Generator[None]:
         """Run a test's attempt in the block; raises NotAttemptedError before it if equal attempts have failed."""
         permit = permit or self.new(key)
@@ -468,18 +424,12 @@ class Permits:
             raise
         except DeviceError as error:
             permit.failed(error)
-            self.note_affected_test(key, test)
             raise
         finally:
             permit.release()
 
     def cause_of(self, error: DeviceError) -> Cause:
         return Cause(self._verdict_of(error), self._mask(str(error).partition("\n")[0]))
-
-    def note_affected_test(self, key: str, test: str) -> None:
-        """Record the first test that was affected by the cause of failures."""
-        for affected_key in (key, EVERY, CREATE):
-            self.breaker.note_affected_test(affected_key, test)
 
 
 class SessionUse:
@@ -518,12 +468,11 @@ class BreakerPermit:
         answer = self._permits.breaker.ask(self._key, self._attempt)
         if isinstance(answer, Cause):
             raise self._failure or NotAttemptedError(
-                answer.text, verdict=answer.verdict, test=answer.test
+                answer.text, verdict=answer.verdict
             )
 
         self.pause = answer if isinstance(answer, Pause) else None
-        self._permits.has_worked |= answer is Turn.GO_AGAIN
-        self._is_under_way |= answer in _GOES
+        self._is_under_way |= answer is None
 
         return self._is_under_way
 
@@ -571,11 +520,6 @@ def is_outage(error: BaseException) -> bool:
     if not isinstance(error, StatusError):
         return False
     return error.status in GATEWAY_ERRORS or (error.is_page and error.status in _ERRORS)
-
-
-def _release(permits: Mapping[str, BreakerPermit]) -> None:
-    for permit in permits.values():
-        permit.release()
 
 
 def key_of(request: "BaseModel | None", more: object = None) -> str:

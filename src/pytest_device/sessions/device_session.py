@@ -164,10 +164,9 @@ class DeviceSession:
             # Before the breaker is asked: a connection that this test may not use says nothing about other tests.
             check_not_blocked(self._config.client.base_url)
 
-            if not self._may_begin():
-                self.due = self._config.clock() + self._attempt.delay_behind_others(
-                    self._create_permit.pause
-                )
+            self._ask_to_begin()
+            if pause := self._create_permit.pause:
+                self.due = self._config.clock() + self._attempt.delay_by(pause)
                 return
 
         if self.state is State.QUEUED:
@@ -201,29 +200,17 @@ class DeviceSession:
         """Take the next step later: the test that runs now, which does not use the session, blocks its calls."""
         self.due = self._config.clock() + self._policy.poll_interval_seconds
 
-    def _may_begin(self) -> bool:
-        """Take over a warm session, or return whether one may be created now."""
+    def _ask_to_begin(self) -> None:
+        """Take over a warm session, or ask whether one may be created now."""
         # Only once: a retry creates a session.
         find = self._find_warm
         self._find_warm = None
         if find and (warm := find()):
             self._move(self._attempt.take_over(warm))
-            return True
+            return
 
-        if self.requirement.attach:
-            return self._start_permit.may_begin()
-
-        may_begin = False
-        try:
-            may_begin = (
-                self._create_permit.may_begin() and self._start_permit.may_begin()
-            )
-        finally:
-            # Both or none, so that two processes never wait for each other.
-            if not may_begin:
-                self._create_permit.release()
-
-        return may_begin
+        if self.requirement.attach or self._create_permit.may_begin():
+            self._start_permit.may_begin()
 
     def _note_failure(self, error: DeviceError) -> None:
         """Report a failure to the breaker: in front of the service it affects all requests, else equal ones."""

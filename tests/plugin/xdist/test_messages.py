@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from pytest_device.plugin.xdist import messages
-from pytest_device.sessions.breaker import Cause, Pause, Turn
+from pytest_device.sessions.breaker import Cause, Pause
 from pytest_device.sessions.reporter import SafetyNet
 from pytest_device.testing import FaultyService
 from pytest_device.verdict import Verdict
 from pytest_device.wire import MessageError
 
-CAUSE = Cause(Verdict.INFRASTRUCTURE, "no answer", "test_a.py::test_x", calls=2)
+CAUSE = Cause(Verdict.INFRASTRUCTURE, "no answer", calls=2)
 FROM_WORKER: list[messages.FromWorker] = [
     messages.Collected('["a\n"]', "shard 1/2"),
     messages.Progress("gw0 boots \N{SNOWMAN}"),
@@ -22,13 +22,12 @@ FROM_WORKER: list[messages.FromWorker] = [
     messages.Succeeded("key", 1),
     messages.Released("key", 1),
     messages.Failed("key", 1, CAUSE, is_final=True),
-    messages.Affected("key", "test_a.py::test_x"),
 ]
 FROM_COORDINATOR: list[messages.FromCoordinator] = [
     messages.Assigned((0, 3, 2)),
     messages.Over(()),
     messages.Interrupt(),
-    messages.Answered(1, Turn.GO_AGAIN),
+    messages.Answered(1, None),
     messages.Answered(2, Pause(15.0, CAUSE)),
     messages.Answered(3, CAUSE),
 ]
@@ -85,7 +84,7 @@ def test_a_message_of_the_coordinator_arrives_as_it_was_sent(
 @pytest.mark.parametrize(
     ("decode", "message"),
     [
-        (messages.from_worker, messages.Answered(1, Turn.GO)),
+        (messages.from_worker, messages.Answered(1, None)),
         (messages.from_coordinator, messages.Ask("key", 1)),
     ],
 )

@@ -49,8 +49,6 @@ from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
 from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.breaker import (
-    WAIT_FOR_OTHERS_SECONDS,
-    WAIT_WITH_DEVICE_SECONDS,
     Breaker,
     LocalBreaker,
     Permits,
@@ -142,12 +140,6 @@ class Devices:
     def note(self, text: str) -> None:
         """Add a line to the summary at the end of the run, which shows each once."""
         self._log.note(text)
-
-    def patience_seconds(self) -> float:
-        """Return the seconds to wait for other workers: few while holding a session, since they may need its slot."""
-        return (
-            WAIT_WITH_DEVICE_SECONDS if self._pool.has_any else WAIT_FOR_OTHERS_SECONDS
-        )
 
     def acquire(
         self,
@@ -267,7 +259,7 @@ class Devices:
             self._pool.release([leased], lambda _requirement: math.inf)
 
     @contextmanager
-    def reporting_once(self, item: pytest.Item) -> "Generator[None]":
+    def reporting_once(self) -> "Generator[None]":
         """Provide a test's devices in the block; report a mistake of several tests only once in the run.
 
         Raises the ConfigError itself for the first of them, NotAttemptedError for the others.
@@ -275,11 +267,9 @@ class Devices:
         try:
             yield
         except ConfigError as error:
-            key = key_of(None, str(error))
-            permit = self.permits.new(key)
+            permit = self.permits.new(key_of(None, str(error)))
             permit.may_begin()
             permit.failed(error)
-            self.permits.note_affected_test(key, item.nodeid)
             raise
 
     def mark_unusable(self, sessions: Sessions) -> None:
@@ -491,12 +481,6 @@ class Devices:
         except DeviceError as error:
             note_defaults(error, requirements)
             note_limit(error, policy.timeout_seconds, self.settings)
-
-            for requirement in requirements:
-                self.permits.note_affected_test(
-                    key_of(requirement.request, requirement.attach or None), item.nodeid
-                )
-
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
@@ -570,10 +554,7 @@ def _permits(
     settings: Settings, redactor: Redactor, breaker: Breaker | None = None
 ) -> Permits:
     """Return the permits that each attempt needs; without a ``breaker`` of the run, this process decides alone."""
-    interval = settings.poll_interval_seconds
-    breaker = breaker or LocalBreaker(
-        settings.start_attempts, time.monotonic, interval_seconds=interval
-    )
+    breaker = breaker or LocalBreaker(settings.start_attempts, time.monotonic)
     return Permits(breaker, verdict_of=verdict_of, mask=redactor.text)
 
 

@@ -81,7 +81,7 @@ def started(
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
-        starting.enter_context(devices.reporting_once(item))
+        starting.enter_context(devices.reporting_once())
         check_policy(policy, "device_driver_policy", DriverPolicy)
         starts = item.stash.setdefault(STARTS, {})
 
@@ -102,7 +102,7 @@ def started(
             key = key_of(request, capabilities_of(own_options))
             with (
                 timeout_explained(item, session.session.page),
-                devices.permits.attempting(key, item.nodeid, starts.pop(key, None)),
+                devices.permits.attempting(key, starts.pop(key, None)),
                 start_limited(item, lost) as seconds,
             ):
                 connected = driver(
@@ -170,7 +170,7 @@ def check_early(
     """Raise an error for a test's drivers that cannot start, if their options are known before its sessions.
 
     Raises ConfigError for invalid options, NotAttemptedError if equal drivers have failed to start. The drivers then
-    count as in progress until they start: a worker whose drivers are refused waits for their result.
+    count as in progress until they start.
     """
     values: Mapping[str, Any] = getattr(item, "funcargs", {})
     with_options: Mapping[str, DeviceRequirement] = (
@@ -194,7 +194,7 @@ def check_early(
 
         keys.add(key_of(requirement.request, capabilities_of(own_options)))
 
-    item.stash[STARTS] = dict(devices.permits.begin(keys, devices.patience_seconds()))
+    item.stash[STARTS] = dict(devices.permits.begin(keys))
     # It may start some later, or none.
     if _DRIVING.isdisjoint(getattr(item, "fixturenames", ())):
         release_starts(item)

@@ -20,7 +20,6 @@ from pytest_device.sessions.breaker import (
     AttemptId,
     Cause,
     LocalBreaker,
-    Turn,
 )
 from pytest_device.sessions.reporter import RunReporter
 from pytest_device.wire import MessageError
@@ -96,8 +95,6 @@ class WorkerChannel:
                 )
             case messages.Used(number, seconds):
                 self._breaker.used(AttemptId(self._name, number), seconds)
-            case messages.Affected(key, test):
-                self._breaker.note_affected_test(key, test)
             case _:
                 assert_never(message)
 
@@ -150,7 +147,7 @@ class BreakerClient:
             answers.put(message.answer)
 
     def ask(self, key: str, attempt: AttemptId) -> Answer:
-        """Return the coordinator's answer, or GO without one."""
+        """Return the coordinator's answer, or to go without one."""
         number = attempt.number
         answers = queue.SimpleQueue[Answer]()
         self._answers[number] = answers
@@ -159,7 +156,7 @@ class BreakerClient:
                 with suppress(queue.Empty):
                     return answers.get(timeout=_ANSWER_SECONDS)
 
-            return Turn.GO
+            return None
         finally:
             del self._answers[number]
 
@@ -176,9 +173,6 @@ class BreakerClient:
 
     def used(self, attempt: AttemptId, seconds: float | None) -> None:
         self._send(messages.Used(attempt.number, seconds))
-
-    def note_affected_test(self, key: str, test: str) -> None:
-        self._send(messages.Affected(key, test))
 
     def _send(self, message: messages.FromWorker) -> bool:
         """Send a message, unless the coordinator is gone or this is a forked child, which gets no answers."""

@@ -78,14 +78,7 @@ class Used(NamedTuple):
     seconds: float | None
 
 
-class Affected(NamedTuple):
-    """A test is affected by the cause of failed attempts."""
-
-    key: str
-    test: str
-
-
-OfAttempt = Ask | Succeeded | Released | Failed | Used | Affected
+OfAttempt = Ask | Succeeded | Released | Failed | Used
 FromWorker = Collected | Progress | Preview | MissingSafetyNet | OfAttempt
 
 
