@@ -98,7 +98,6 @@ GOOD = {
     "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
     "exit_status": ("pytest", "pytest"),
-    "budget_action": ("refuse", "refuse"),
     "minute_price": ("0.05", "0.05"),
     "minute_rounding": ("session", "session"),
     "public_url": ("https://{port}.x.example", "https://{port}.x.example"),

@@ -433,18 +433,9 @@ class Options:
 
     budget_minutes: Option[float | None] = Option(
         None,
-        "device minutes that a run may use",
+        "device minutes that a run may use; then it creates no more sessions",
         "budget",
         metavar="MINUTES",
-        group=Group.BUDGET,
-    )
-    budget_action = Option(
-        "stop",
-        "what to do if the budget is exceeded: warn, stop (create no more sessions) or refuse (do not start the run)",
-        "choice",
-        "warn",
-        "stop",
-        "refuse",
         group=Group.BUDGET,
     )
     minute_price: Option[str | None] = Option(

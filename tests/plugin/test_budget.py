@@ -29,47 +29,12 @@ def report_of(pytester: pytest.Pytester) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("options", ON_WORKERS)
-def test_a_plan_beyond_the_budget_is_refused_before_a_session_is_created(
-    pytester: pytest.Pytester, service: FaultyService, options: list[str]
-) -> None:
-    pytester.makepyfile(
-        SUITE.replace("COUNT", "5")
-        + """
-@pytest.mark.skip
-@pytest.mark.device(platform="ios")
-def test_skipped(device_session): pass
-"""
-    )
-
-    result = pytester.runpytest(
-        "--device-budget-minutes=2", "--device-budget-action=refuse", *options
-    )
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    lines = [*result.outlines, *result.errlines]
-    refusals = [
-        line
-        for line in lines
-        if re.match(
-            r"ERROR: the plan needs about 6\.\d device minutes, but the bud", line
-        )
-    ]
-    assert len(refusals) == 1
-    assert creates(service) == 0
-
-
-@pytest.mark.parametrize(
-    "action", [pytest.param("warn", marks=pytest.mark.nightly), "stop"]
-)
-def test_otherwise_the_summary_says_once_that_the_plan_exceeds_the_budget(
-    pytester: pytest.Pytester, service: FaultyService, action: str
+def test_the_summary_says_once_that_the_plan_exceeds_the_budget(
+    pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(SUITE.replace("COUNT", "5"))
 
-    result = pytester.runpytest(
-        "--device-budget-minutes=2", f"--device-budget-action={action}", "-n2"
-    )
+    result = pytester.runpytest("--device-budget-minutes=2", "-n2")
 
     assert result.ret == 0
     assert creates(service) == 5
@@ -102,19 +67,6 @@ def test_a_run_that_has_used_its_budget_creates_no_more_sessions(
     (cause,) = report["causes"]
     assert cause["verdict"] == "budget"
     assert report["budget_minutes"] == 0.02
-
-
-def test_with_warn_the_run_goes_on(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    pytester.makepyfile(SUITE.replace("COUNT", "5"))
-
-    result = pytester.runpytest(
-        "--device-budget-minutes=0.001", "--device-budget-action=warn"
-    )
-
-    assert result.ret == 0
-    assert creates(service) == 5
 
 
 @pytest.mark.usefixtures("service")

@@ -25,7 +25,7 @@ def test_each_use_of_a_session_counts_from_its_beginning_to_its_end() -> None:
     budget.begin("gw1", 1)
     clock.now += 420
     assert budget.used_minutes == 8
-    assert budget.is_used_up
+    assert budget.refusal()
 
 
 def test_the_sessions_of_a_crashed_worker_count_until_its_crash() -> None:

@@ -10,7 +10,6 @@ from zlib import crc32
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.options import Options
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
     IDENTIFIER,
@@ -248,7 +247,7 @@ def _skip_as_unittest(with_device: list[pytest.Item]) -> None:
 def _check_budget(
     config: pytest.Config, items: list[pytest.Item], run: "DeviceRun"
 ) -> None:
-    """Compare the plan with the budget: note it if the plan needs more, or refuse the run. Raises ConfigError."""
+    """Note it if the plan needs more than the budget."""
     settings = run.settings
     budget = settings.budget_minutes
     if budget is None or not will_run(config):
@@ -258,11 +257,6 @@ def _check_budget(
     from pytest_device.plugin.output.plan import budget_problem
 
     problem = budget_problem(items, config, settings, budget)
-    if problem and settings.budget_action == "refuse":
-        raise ConfigError(
-            f"{problem}: run fewer tests, or increase {Options.budget_minutes.flag}; --device-plan shows the plan"
-        )
-
     if problem:
         run.note(problem)
 

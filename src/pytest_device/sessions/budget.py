@@ -58,12 +58,8 @@ class Budget:
 
         return (running_seconds + self._ended_seconds) / _MINUTE
 
-    @property
-    def is_used_up(self) -> bool:
-        return self.used_minutes >= self.minutes
-
     def refusal(self) -> str:
         """Return why no more sessions are created, empty while minutes are left."""
-        if not self.is_used_up:
+        if self.used_minutes < self.minutes:
             return ""
         return f"the budget of {self.minutes:g} device minutes is used up ({self._setting})"

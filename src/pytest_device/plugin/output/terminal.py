@@ -243,8 +243,7 @@ class Terminal:
 
         settings = settings_of(self._config)
         budget: Budget | None = None
-        # One that only warns refuses no session.
-        if settings.budget_minutes is not None and settings.budget_action != "warn":
+        if settings.budget_minutes is not None:
             setting = limit_of("budget_minutes", settings.budget_minutes, settings)
             budget = Budget(settings.budget_minutes, time.monotonic, setting)
 
