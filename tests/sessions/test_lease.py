@@ -39,8 +39,7 @@ from pytest_device.events import (
     detail_of,
     is_proof,
 )
-from pytest_device.redact import Redactor
-from tests.fakes.local_service import APP_ID, BASE_URL, TOKEN
+from tests.fakes.local_service import APP_ID
 from tests.fakes.network import FakeNetwork, Fault
 from tests.fakes.reporter import RecordingReporter
 
@@ -428,15 +427,27 @@ def test_invalid_optional_fields_are_tolerated_and_named(
     ]
 
 
+@pytest.mark.parametrize(
+    ("details", "missing"),
+    [
+        ({"capabilities": {}}, "appiumUrl"),
+        ({"appiumUrl": "http://devices.example:4723"}, "capabilities"),
+        (
+            {"appiumUrl": "http://devices.example:4723", "capabilities": None},
+            "capabilities",
+        ),
+    ],
+)
 def test_a_timeout_names_the_missing_connection_detail(
-    client: DeviceClient, network: FakeNetwork
+    client: DeviceClient,
+    network: FakeNetwork,
+    details: dict[str, object],
+    missing: str,
 ) -> None:
-    network.faults["get"] = [
-        changed(status="in-progress", remoteConfig={"capabilities": {}})
-    ] * 100
+    network.faults["get"] = [changed(status="in-progress", remoteConfig=details)] * 100
 
     with pytest.raises(
-        SessionTimeoutError, match=r"in-progress without remoteConfig\.appiumUrl"
+        SessionTimeoutError, match=rf"in-progress without remoteConfig\.{missing}"
     ):
         leased(client, network, timeout_seconds=60)
 
@@ -467,36 +478,6 @@ def test_a_platform_or_type_that_the_document_lacks_is_not_another_one(
 
 
 URL_ONLY = {"appiumUrl": "http://devices.example:4723"}
-INCOMPLETE = pytest.mark.parametrize(
-    "missing", [{}, {"capabilities": None}], ids=["absent", "null"]
-)
-
-
-@INCOMPLETE
-def test_capabilities_that_never_come_are_replaced_by_none_after_15_seconds(
-    client: DeviceClient,
-    network: FakeNetwork,
-    reporter: RecordingReporter,
-    missing: dict[str, None],
-) -> None:
-    network.faults["get"] = [
-        changed(status="in-progress", remoteConfig=URL_ONLY | missing)
-    ] * 100
-    began = network.clock()
-
-    session = leased(client, network, reporter=reporter)
-
-    assert network.clock() - began == 20  # the first poll is made after five
-    assert isinstance(session.remote_config, AppiumConfig)
-    assert (session.remote_config.appium_url, session.remote_config.capabilities) == (
-        URL_ONLY["appiumUrl"],
-        {},
-    )
-    (warning,) = [event.text for event in reporter.events if isinstance(event, Note)]
-    assert warning.startswith(
-        "the service returned no capabilities for an Appium session: "
-    )
-    assert network.statuses() == ["stopped"]
 
 
 def test_capabilities_that_come_late_are_used(
@@ -514,38 +495,6 @@ def test_capabilities_that_come_late_are_used(
     assert isinstance(session.remote_config, AppiumConfig)
     assert session.remote_config.capabilities == {"appium:udid": "x"}
     assert Note not in reporter.kinds()
-
-
-def test_the_url_of_a_session_without_capabilities_is_masked(
-    network: FakeNetwork,
-) -> None:
-    redactor = Redactor()
-    data = {
-        "id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d",
-        "type": "appium",
-        "status": "in-progress",
-    }
-    reply = httpx.Response(
-        200,
-        json={
-            "data": {
-                **data,
-                "remoteConfig": {"appiumUrl": "http://a-secret-host.example"},
-            }
-        },
-    )
-    transport = httpx.MockTransport(lambda _request: reply)
-
-    with DeviceClient(
-        BASE_URL,
-        TOKEN,
-        transport=transport,
-        sleep=network.clock.sleep,
-        redactor=redactor,
-    ) as client:
-        client.get(data["id"])
-
-    assert "a-secret-host" not in redactor.text("at http://a-secret-host.example")
 
 
 @pytest.mark.parametrize(

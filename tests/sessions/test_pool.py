@@ -90,25 +90,6 @@ def test_the_next_test_keeps_the_connection_details_if_the_service_returns_anoth
     assert harness.use(ANDROID) == first
 
 
-@pytest.mark.parametrize(
-    "missing", [{}, {"capabilities": None}], ids=["absent", "null"]
-)
-def test_a_session_without_capabilities_is_still_there_when_it_is_looked_up(
-    harness: PoolHarness, network: FakeNetwork, missing: dict[str, None]
-) -> None:
-    url_only = {"appiumUrl": "http://devices.example:4723"} | missing
-    network.faults["get"] = [
-        _returns(status="in-progress", remoteConfig=url_only)
-    ] * 100
-    first = harness.use(ANDROID)
-
-    again = harness.use(ANDROID)
-
-    assert again.id == first.id
-    assert isinstance(again.remote_config, AppiumConfig)
-    assert network.requests.count("create") == 1
-
-
 def test_sessions_with_another_sharing_key_are_not_shared(harness: PoolHarness) -> None:
     assert harness.use(ANDROID).id != harness.use(requirement("module test_a.py")).id
 

@@ -20,9 +20,7 @@ from pytest_device.sessions import events
 from pytest_device.sessions.breaker import Pause, Permits, is_outage
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.lifecycle import (
-    CAPABILITIES_POLLS,
     MAX_DELAY_SECONDS,
-    NO_CAPABILITIES,
     CapacityBackoff,
     CreateBackoff,
     WaitPolicy,
@@ -40,7 +38,7 @@ from pytest_device.sessions.reporter import PROGRESS_SECONDS, Relay
 from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.sessions.retry_policy import GONE_SECONDS
 from pytest_device.sessions.states import State
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Status
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _PAUSE_STEP_SECONDS: Final = 5.0
 """Maximum seconds until a paused attempt asks again: that of another worker may have succeeded meanwhile."""
@@ -103,10 +101,6 @@ class Attempt:
         """Whether the last poll got a usable response."""
         self._suspicious_since: float | None = None
         """Since when the polls' responses have been so suspicious that the session may not exist."""
-        self._incomplete_since: float | None = None
-        """Since when it has been in progress without capabilities."""
-        self._may_be_incomplete = False
-        """Whether it is used without them."""
         self._not_before = self.started
         """Earliest time of the next poll, as requested by the service."""
         self._checked_since: float | None = None
@@ -315,8 +309,6 @@ class Attempt:
 
         self.is_seen = True
         self.session = session
-        if self._may_be_incomplete:
-            self.session = self.session.completed()
 
     def _as_requested(self, session: Session) -> Session:
         """Complete the service's response by the requested values, and note which fields it lacks."""
@@ -358,39 +350,15 @@ class Attempt:
         if self.session is None:
             return self._backoff.delay(self.waited) if self._backoff else 0.0
 
-        session = self.session = self._completed(self.session)
-
-        delay = next_poll(session, self.waited, self._policy)
+        delay = next_poll(self.session, self.waited, self._policy)
         if delay is None:
-            return self._controller_delay(session)
+            return self._controller_delay(self.session)
 
         self._last_seen = self._config.clock()
         if self._is_answered:
-            self._report_state(session.described_status)
+            self._report_state(self.session.described_status)
 
         return max(delay, self._not_before - self._config.clock())
-
-    def _completed(self, session: Session) -> Session:
-        """Return the session, without capabilities if it has been in progress without them for long enough."""
-        if (
-            session.status != Status.IN_PROGRESS
-            or session.remote_config
-            or not session.incomplete_config
-        ):
-            self._incomplete_since = None
-            return session
-
-        now = self._config.clock()
-        if self._incomplete_since is None:
-            self._incomplete_since = now
-
-        patience = CAPABILITIES_POLLS * self._policy.poll_interval_seconds
-        if now - self._incomplete_since < patience:
-            return session
-
-        self._may_be_incomplete = True
-        self._config.relay.event(events.Note(NO_CAPABILITIES))
-        return session.completed()
 
     def _controller_delay(self, session: Session) -> float | None:
         """Check the controller: a tunnel may come up later than the session, or not at all.

@@ -289,7 +289,7 @@ class DeviceClient:
 
     def hide(self, session: Session) -> Session:
         """Mask the session's connection details from now on; return it."""
-        if config := session.remote_config or session.incomplete_config:
+        if config := session.remote_config:
             public = {urlsplit(url).hostname for url in (session.url, self.base_url)}
             self._redactor.add(
                 *(secret for secret in config.secrets() if secret not in public)

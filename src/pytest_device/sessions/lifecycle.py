@@ -44,14 +44,6 @@ another thread, as it does with half of the signals that follow another one with
 MAX_DELAY_SECONDS: Final = 300.0
 """Maximum delay, whatever the service asks for: capacity returns when a session ends, which it cannot foresee."""
 
-CAPABILITIES_POLLS: Final = 3
-"""Poll intervals (15 s by default) for which an Appium session in progress may be without ``capabilities``: they may
-come late, but a device that waits for them is billed. Chosen here: the document says that they are present."""
-NO_CAPABILITIES: Final = (
-    "the service returned no capabilities for an Appium session: drivers start with its platform and with those of "
-    "device_appium_options"
-)
-
 _REQUESTED: Final = {
     "platform": Platform,
     "type": SessionType,
@@ -204,7 +196,7 @@ def end_error(of: SessionRef, answer: Session | NotFoundError) -> SessionError |
         case Status.ERRORED:
             return _lost(SessionFailedError, of, f"it failed{ran}{why}", answer)
         # Whatever its status: without details there is no way to its device.
-        case _ if answer.remote_config is None and answer.incomplete_config is None:
+        case _ if answer.remote_config is None:
             return _lost(
                 SessionFailedError, of, f"its status is {answer.described_status}"
             )

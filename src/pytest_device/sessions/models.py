@@ -31,7 +31,6 @@ from pytest_device.sessions.remote_config import (
     AppiumConfig,
     RemoteConfig,
     config_class,
-    without_capabilities,
     without_member,
 )
 from pytest_device.sessions.session_id import SessionId
@@ -179,7 +178,6 @@ class Session(BaseModel, frozen=True):
     created_at: _Timestamp | None = None
     updated_at: _Timestamp | None = None
     _dropped: tuple[str, ...] = PrivateAttr(default=())
-    _incomplete_config: RemoteConfig | None = PrivateAttr(default=None)
 
     @field_validator("type", "platform", "status", mode="before")
     @classmethod
@@ -205,17 +203,6 @@ class Session(BaseModel, frozen=True):
     def model_post_init(self, context: Any, /) -> None:
         """Record the fields that were dropped as invalid."""
         self._dropped = tuple(context or ())  # type: ignore[misc]  # only the fields are frozen
-
-    @property
-    def incomplete_config(self) -> RemoteConfig | None:
-        """Return the connection details of an ``appium`` session without ``capabilities``; None if any others miss."""
-        return self._incomplete_config
-
-    def completed(self) -> Self:
-        """Return the session with empty ``capabilities`` if only they are missing in its connection details."""
-        if self.remote_config is not None or self._incomplete_config is None:
-            return self
-        return self.model_copy(update={"remote_config": self._incomplete_config})
 
     @property
     def page(self) -> str:
@@ -342,14 +329,7 @@ class Session(BaseModel, frozen=True):
             rest = _without(data, invalid)
             if rest is not None:
                 names = (".".join(map(str, location[:2])) for location in invalid)
-                session = cls._read(rest, (*dropped, *names))
-                if session.remote_config is None and session._incomplete_config is None:  # noqa: SLF001  # its own class
-                    details = cast("dict[str, object]", data).get(_CONFIG)
-                    session._incomplete_config = without_capabilities(  # type: ignore[misc]  # noqa: SLF001
-                        rest.get("type"), details
-                    )
-
-                return session
+                return cls._read(rest, (*dropped, *names))
 
             faults = "; ".join(
                 f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"

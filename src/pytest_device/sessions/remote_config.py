@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic.alias_generators import to_camel
 
 from pytest_device.redact import is_loopback
@@ -161,27 +161,6 @@ def config_class(kind: object, details: object) -> type[RemoteConfig]:
         ),
         RemoteConfig,
     )
-
-
-def without_capabilities(kind: object, details: object) -> RemoteConfig | None:
-    """Return the connection details of an Appium session whose ``capabilities`` are unusable, with none instead.
-
-    None if another required field is unusable, too, or for other types of sessions.
-    """
-    if not isinstance(details, dict):
-        return None
-
-    members: dict[str, object] = {
-        **cast("dict[str, object]", details),
-        "capabilities": dict[str, object](),
-    }
-    if config_class(kind, members) is not AppiumConfig:
-        return None
-
-    try:
-        return AppiumConfig.model_validate(members)
-    except ValidationError:
-        return None
 
 
 def _required(kind: type[RemoteConfig]) -> AbstractSet[str]:

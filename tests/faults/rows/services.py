@@ -312,7 +312,7 @@ ROWS: Final = (
     ),
     Row(
         "get never returns the capabilities of an Appium session",
-        "After three poll intervals, it is used without them; the run reports that.",
+        "It is not ready: the error names the missing field.",
         _APPIUM,
         arm=service_fault(
             "get",
@@ -323,8 +323,8 @@ ROWS: Final = (
             },
             times=None,
         ),
-        settings={"DEVICE_CONTROLLER_TIMEOUT_SECONDS": "1"},
-        reported="the service returned no capabilities for an Appium session",
+        settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
+        reported=r"in-progress without remoteConfig\.capabilities",
     ),
     Row(
         "get returns 401, twice",
