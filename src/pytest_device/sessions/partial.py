@@ -9,9 +9,9 @@ from pytest_device.redact import Redactor
 from pytest_device.spec import DURATION_MAX_MINUTES, SESSIONS_PATH, TERMINAL
 
 SPELLING: Final = re.compile(
-    r"(?:urn:uuid:)?\{?([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})\}?"
+    r"([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})"
 )
-"""All spellings of a UUID."""
+"""A UUID in upper or lower case, with or without hyphens."""
 MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
 """Matches the names of texts for people."""
 _NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({SPELLING.pattern})"')
@@ -77,7 +77,7 @@ def is_same(session_id: str, other: str) -> bool:
 
 def path_of(session_id: str) -> str:
     """Return the URL path of a session, with its ID as written."""
-    return f"{SESSIONS_PATH}/{session_id}".replace("{", "%7B").replace("}", "%7D")
+    return f"{SESSIONS_PATH}/{session_id}"
 
 
 def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
