@@ -5,7 +5,6 @@ import os
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_python
 
@@ -280,53 +279,30 @@ def test_fixtures_of_any_scope_can_lease_a_session(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
-def test_a_forked_child_creates_sessions_and_leaves_none(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    pytester.makepyfile(
-        """
-        import os, time, pytest
-        from pytest_device import SessionRequest
-
-        @pytest.mark.device(platform="android")
-        @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-        def test_forks(device_session, device_client):
-            if not (child := os.fork()):
-                try:
-                    since = time.monotonic()
-                    app_id = os.environ["DEVICE_APP_ID"]
-                    session = device_client.create(SessionRequest.from_arguments(app_id=app_id, platform="ios"))
-                    assert device_client.get(session.id).platform == "ios"
-                    os._exit(int(time.monotonic() - since > 30))
-                finally:
-                    os._exit(1)
-            assert os.waitpid(child, 0)[1] == 0
-        """
-    )
-
-    pytester.runpytest().assert_outcomes(passed=1)
-
-    assert eventually(lambda: service.statuses() == ["stopped", "stopped"])
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
 def test_a_forked_child_is_refused_a_device_and_leaves_its_parents_alone(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         """
         import os, pytest
-        from pytest_device import ConfigError
+        from pytest_device import ConfigError, SessionRequest
 
         @pytest.mark.device(platform="android")
         @pytest.mark.filterwarnings("ignore::DeprecationWarning")
         def test_forks(device_session, device_lease, device_client):
             if not (child := os.fork()):
                 try:
-                    with device_lease(platform="ios"):
-                        os._exit(1)
-                except ConfigError as error:
-                    os._exit(0 if "a process that a test forked" in str(error) else 2)
+                    app_id = os.environ["DEVICE_APP_ID"]
+                    request = SessionRequest.from_arguments(app_id=app_id, platform="ios")
+                    for act in (
+                        device_lease(platform="ios").__enter__,
+                        lambda: device_client.create(request),
+                        lambda: device_client.get(device_session.id),
+                        lambda: device_client.stop(device_session.id),
+                    ):
+                        with pytest.raises(ConfigError, match="a process that a test forked"):
+                            act()
+                    os._exit(0)
                 finally:
                     os._exit(3)
             assert os.waitpid(child, 0)[1] == 0

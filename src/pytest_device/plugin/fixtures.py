@@ -269,9 +269,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 @pytest.fixture(scope="session")
 def device_client(request: pytest.FixtureRequest) -> "SessionClient":
     """Provide the service's client; sessions that it creates are stopped at the end of the run at the latest."""
-    from pytest_device.plugin.provider.backend import CurrentClient
-
-    return CurrentClient(_devices(request).backend)
+    return _devices(request).backend.sessions()
 
 
 @pytest.fixture(scope="session")

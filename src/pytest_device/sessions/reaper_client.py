@@ -80,7 +80,7 @@ class ReaperConfig:
 class ReaperClient:
     """Creates, gets and stops sessions so that they end with this process, however it ends.
 
-    Use one per process: a forked child creates its own. Closing it closes ``client``, too.
+    A forked child is refused: it has neither the threads nor the lock. Closing it closes ``client``, too.
     """
 
     def __init__(
@@ -142,6 +142,7 @@ class ReaperClient:
             ConfigError: Ledger and reaper are required, and one is missing.
             ServiceError: The service refused, or the response was lost.
         """
+        self._refuse_fork()
         seconds = CREATE_SECONDS
         if timeout_seconds is not None:
             seconds = max(timeout_seconds, self._config.min_create_seconds)
@@ -208,6 +209,7 @@ class ReaperClient:
         return report
 
     def get(self, session_id: UUID | str) -> Session:
+        self._refuse_fork()
         session = self._client.get(session_id)
         # A comparison takes time, and a run may have thousands of sessions: nearly all were seen before.
         for pending in list(self._sessions.values()):
@@ -220,6 +222,7 @@ class ReaperClient:
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; raises StopDelayedError if that takes longer and continues in the background."""
+        self._refuse_fork()
         pending = self._pending_of(session_id)
         # An earlier call may have stopped it.
         if isinstance(pending.last, messages.Stopped):
@@ -234,6 +237,12 @@ class ReaperClient:
                 break
 
         return pending.stopped()
+
+    def _refuse_fork(self) -> None:
+        if os.getpid() != self.pid:
+            raise ConfigError(
+                "a process that a test forked can't use the run's devices: make the call before the fork"
+            )
 
     def keep(self, session_id: UUID | str) -> None:
         """Deliberately leave a session running until its own limits end it."""

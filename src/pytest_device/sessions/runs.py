@@ -162,10 +162,6 @@ class OwnRun(PastRun):
         self._guard = threading.Lock()
         self._key = b""
 
-    def in_fork(self) -> "OwnRun":
-        """Return the run for a forked child, which shares its parent's lock: that is free once both have ended."""
-        return OwnRun(self.directory, f"{self.owner}-fork-{os.getpid()}", self._lock)
-
     @classmethod
     def start(cls, state_dir: Path, name: str, owner: str) -> Self:
         """Join a new run, under a name like ``name`` if another run has that one; raises the errors of ``join``."""

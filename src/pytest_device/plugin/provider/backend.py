@@ -49,7 +49,6 @@ from pytest_device.spec import LONGEST_MINUTES, SessionType
 
 if TYPE_CHECKING:
     from pytest_device.redact import Redactor
-    from pytest_device.sessions.models import Session
     from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
 
@@ -244,7 +243,7 @@ def _load_clients(requests: "Collection[SessionRequest]") -> None:
 
 
 class RemoteBackend(_Backend):
-    """A service that outlives the run: this process, and each process forked from it, owns its sessions."""
+    """A service that outlives the run: this process owns its sessions."""
 
     def __init__(
         self,
@@ -267,7 +266,6 @@ class RemoteBackend(_Backend):
         self._run = run
         self._worker = worker
         self._redactor = redactor
-        self._pid = os.getpid()
         self._is_reconciled = (
             worker is not None and run is not None and run.is_joined_by(MAIN)
         )
@@ -280,8 +278,6 @@ class RemoteBackend(_Backend):
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> ReaperClient:
-        # Then its parent reconciles the run, as the coordinator does for a worker.
-        is_forked = os.getpid() != self._pid
         client = DeviceClient(
             self.service.url,
             self.service.token,
@@ -296,8 +292,8 @@ class RemoteBackend(_Backend):
             run=run,
             config=ReaperConfig(
                 detached=self._settings.reaper,
-                follow=(os.getppid(),) if self._worker is not None or is_forked else (),
-                leaves_tombstones=self._is_reconciled or is_forked,
+                follow=(os.getppid(),) if self._worker is not None else (),
+                leaves_tombstones=self._is_reconciled,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds),
                 requirement=_requirement(self._settings),
             ),
@@ -305,9 +301,7 @@ class RemoteBackend(_Backend):
         )
 
     def sessions(self) -> ReaperClient:
-        """Return the reaper client of this process; a forked child has neither its parent's threads nor its lock."""
-        if self._owner.pid != os.getpid():
-            self._owner = self._make(self._run.in_fork() if self._run else None)
+        """Return the reaper client of this process."""
         return self._owner
 
     def _shared_store(self) -> Store | None:
@@ -384,34 +378,6 @@ class _OnFirstUse:
 
 Backend = LocalBackend | RemoteBackend
 """The service as a run uses it, besides leasing."""
-
-
-class CurrentClient:
-    """The client of whichever process makes a call: a parent's reaper answers the parent, not a forked child.
-
-    The sessions of a forked child are stopped by its own reaper when the child ends.
-    """
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    @property
-    def base_url(self) -> str:
-        return self._backend.sessions().base_url
-
-    def create(
-        self, request: "SessionRequest", *, timeout_seconds: float | None = None
-    ) -> "Session":
-        return self._backend.sessions().create(request, timeout_seconds=timeout_seconds)
-
-    def get(self, session_id: "UUID | str") -> "Session":
-        return self._backend.sessions().get(session_id)
-
-    def stop(self, session_id: "UUID | str") -> "Session":
-        return self._backend.sessions().stop(session_id)
-
-    def leaves_unknown(self, error: BaseException) -> bool:
-        return self._backend.sessions().leaves_unknown(error)
 
 
 def joined(

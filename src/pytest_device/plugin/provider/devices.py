@@ -501,7 +501,7 @@ class Devices:
         if self._is_forked():
             raise ConfigError(
                 f"{item.nodeid} requests a device in a process that a test forked, which can't use the run's "
-                "devices: request it before the fork, or create a session with device_client"
+                "devices: request it before the fork"
             )
 
     def _new_pool(self) -> Pool:
