@@ -246,23 +246,6 @@ def test_an_unreadable_entry_counts_as_warm_and_a_missing_one_does_not(
     assert not Ledger(str(tmp_path / "none")).keeps_warm(ENTRY.intent)
 
 
-@pytest.mark.parametrize("is_warm", [True, False])
-def test_an_entry_that_no_run_has_cannot_be_found(
-    tmp_path: Path, *, is_warm: bool
-) -> None:
-    former, heir = Ledger(str(tmp_path / "former")), Ledger(str(tmp_path / "heir"))
-    Path(heir.directory).mkdir()
-    entry = ENTRY._replace(
-        state=Phase.LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
-    )
-    (heir.keep_warm if is_warm else heir.write)(entry)
-
-    assert not former.is_untracked(ENTRY.intent)
-    assert former.is_untracked("1" * 32)
-    shutil.rmtree(tmp_path)
-    assert former.is_untracked(ENTRY.intent)
-
-
 def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path / "none")).read() == ([], {})
 

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from pytest_device.sessions.runs import (
     account_of,
     new_run,
     past_runs,
-    time_on_disk,
 )
 
 ENTRY = Entry(
@@ -278,13 +276,3 @@ def test_a_file_system_without_locks_is_an_error_and_keeps_nothing(
         OwnRun.start(tmp_path, "a-run", "main")
 
     assert past_runs(tmp_path) == []
-
-
-def test_the_time_on_disk_does_not_depend_on_the_clock_of_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = time.time()
-    monkeypatch.setattr(time, "time", lambda: 0.0)
-
-    assert time_on_disk(tmp_path).timestamp() == pytest.approx(before, abs=60)
-    assert list(tmp_path.iterdir()) == []

@@ -2,11 +2,10 @@
 
 import json
 import os
-import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -281,25 +280,6 @@ def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
     assert eventually(lambda: not reapers(mark))
     assert runs.entries() == []
     assert list(runs.sweep().notes()) == []
-
-
-def moved(path: Path) -> None:
-    path.rename(f"{path}-moved")
-
-
-@pytest.mark.parametrize("takes_away", [shutil.rmtree, moved])
-def test_a_warm_session_without_an_entry_is_stopped_immediately(
-    runs: WarmRuns,
-    requirement: Requirement,
-    mark: str,
-    takes_away: Callable[[Path], object],
-) -> None:
-    runs.left(requirement, is_detached=True)
-
-    takes_away(runs.path)
-
-    assert eventually(lambda: runs.service.statuses() == ["stopped"])
-    assert eventually(lambda: not reapers(mark))
 
 
 @pytest.mark.parametrize(

@@ -221,25 +221,6 @@ class Ledger:
             return not isinstance(error, FileNotFoundError)
         return True
 
-    def is_untracked(self, intent: str) -> bool:
-        """Return whether no run has the entry: it is finished, or cannot be found anymore.
-
-        Looks twice, since the entry may move from one run to another meanwhile.
-        """
-        runs = os.path.dirname(self.directory)  # noqa: PTH120
-
-        for _ in range(2):
-            with suppress(FileNotFoundError):
-                paths = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
-                if any(
-                    os.path.exists(f"{path}{end}")  # noqa: PTH110
-                    for path in paths
-                    for end in (_ENTRY, _WARM_ENTRY)
-                ):
-                    return False
-
-        return True
-
     def remove(self, intent: str) -> None:
         """Remove an entry; raises OSError if that fails. A warm one must be claimed first."""
         _unlink(self._path(intent))
@@ -362,17 +343,9 @@ def seconds_until(time: "datetime") -> float:
 
 def date_and_time(text: str) -> str:
     """Format a time of an entry as local date and time."""
-    return f"{_localized(time_of(text)):%Y-%m-%d %H:%M}"
+    return f"{time_of(text).astimezone():%Y-%m-%d %H:%M}"
 
 
 def time_of_day(time: "datetime") -> str:
     """Format a time as local hours and minutes."""
-    return f"{_localized(time):%H:%M}"
-
-
-def _localized(time: "datetime") -> "datetime":
-    """Return a time in this machine's zone; one of the year 1 or 9999 may not exist there, and stays as it is."""
-    try:
-        return time.astimezone()
-    except (OverflowError, ValueError):
-        return time
+    return f"{time.astimezone():%H:%M}"

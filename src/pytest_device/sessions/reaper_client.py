@@ -35,7 +35,7 @@ from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.reporter import PROGRESS_SECONDS, Reporter, SafetyNet
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.retry_policy import GONE_SECONDS, is_refusal
-from pytest_device.sessions.runs import OwnRun, time_on_disk
+from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.states import Phase
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
@@ -148,48 +148,20 @@ class ReaperClient:
             seconds = max(timeout_seconds, self._config.min_create_seconds)
         report = self._request(request, seconds)
         if isinstance(report, messages.NotSent):
-            report = self._request_again(request, seconds, report.problem)
-
-        return self._client.hide(_read_created(report, self.base_url))
-
-    def _request_again(
-        self, request: SessionRequest, seconds: float, problem: str
-    ) -> messages.Answered:
-        """Create a session whose entry could not be written: after repairing the ledger, else without an entry.
-
-        Raises ConfigError if the ledger is required.
-        """
-        try:
-            if self._run:
-                self._run.rejoin()
-        except OSError as error:
-            problem = str(error)
-        else:
-            report = self._request(request, seconds)
-            if isinstance(report, messages.Answered):
-                return report
-            problem = report.problem
-
-        if self._requirement:
             raise ConfigError(
-                f"the ledger cannot be written ({problem}). No session was requested, because {self._requirement} is "
-                "set. Free disk space or make the directory writable, or set another with "
+                f"the ledger cannot be written ({report.problem}). No session was requested, because "
+                f"{self._requirement} is set. Free disk space or make the directory writable, or set another with "
                 f"{Options.state_dir.flag}"
             )
 
-        self._reporter.warn(SafetyNet.LEDGER, _unwritten(problem))
-        report = self._request(request, seconds, needs_entry=False)
-        if isinstance(report, messages.NotSent):
-            raise TransportError(f"create: {report.problem}", sent=False)
-
-        return report
+        return self._client.hide(_read_created(report, self.base_url))
 
     def _request(
-        self, request: SessionRequest, seconds: float, *, needs_entry: bool = True
+        self, request: SessionRequest, seconds: float
     ) -> messages.Answered | messages.NotSent:
         pending = self._track(self._new_entry(request))
         body = json.dumps(request.to_wire(self._vendor))
-        create = messages.Create(pending.entry, body, needs_entry)
+        create = messages.Create(pending.entry, body, bool(self._requirement))
 
         report = self._exchange(
             pending, create, seconds, messages.Answered, messages.NotSent
@@ -201,6 +173,7 @@ class ReaperClient:
                 "that it still creates is stopped, and the end of the run reports it"
             )
 
+        self._show_warnings()
         pending.is_reported = pending.is_done
         # No session: there is nothing to keep track of.
         if isinstance(report, messages.NotSent) or report.refused:
@@ -427,10 +400,7 @@ class ReaperClient:
             service=self.base_url,
             label=f"{request.platform} {request.type}",
             name=request.name or "",
-            # Not by the clock of this process: by a frozen one, the session would seem to have ended long ago.
-            asked_at=in_utc(
-                time_on_disk(self._run.directory) if self._run else datetime.now(UTC)
-            ),
+            asked_at=in_utc(datetime.now(UTC)),
             minutes=longest + CLEANUP_MINUTES,
             account=self.account,
         )

@@ -8,10 +8,8 @@ import hashlib
 import hmac
 import os
 import re
-import threading
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Final, Self
@@ -48,15 +46,15 @@ def account_of(state_dir: Path, token: str) -> str:
         return ""
 
 
-def _key(state_dir: Path, earlier: bytes = b"") -> bytes:
-    """Return the key of this state directory, created on first use; ``earlier`` is the key if it was known before."""
+def _key(state_dir: Path) -> bytes:
+    """Return the key of this state directory, created on first use."""
     path = state_dir / _KEY
     with suppress(FileNotFoundError):
         return path.read_bytes()
 
     draft, descriptor = _new_file(state_dir, f"{_KEY}.{os.getpid()}", ".tmp")
     with open(descriptor, "wb") as file:  # noqa: PTH123
-        file.write(earlier or os.urandom(_KEY_BYTES))
+        file.write(os.urandom(_KEY_BYTES))
 
     try:
         os.link(draft, path)
@@ -74,23 +72,6 @@ def _key(state_dir: Path, earlier: bytes = b"") -> bytes:
 def new_run() -> str:
     """Return a name for a run; ``OwnRun.start`` makes it unique."""
     return os.urandom(8).hex()
-
-
-def time_on_disk(directory: Path) -> datetime:
-    """Return the current time by the clock of the file system, which a suite cannot freeze.
-
-    Where no file can be created, returns the time of this process.
-    """
-    try:
-        path, descriptor = _new_file(directory, f"time-{os.getpid()}", ".tmp")
-    except OSError:
-        return datetime.now(UTC)
-
-    try:
-        return datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
-    finally:
-        os.close(descriptor)
-        path.unlink(missing_ok=True)
 
 
 class PastRun:
@@ -159,8 +140,6 @@ class OwnRun(PastRun):
         self.name = directory.name
         self._lock = lock
         self._pid = os.getpid()
-        self._guard = threading.Lock()
-        self._key = b""
 
     @classmethod
     def start(cls, state_dir: Path, name: str, owner: str) -> Self:
@@ -226,26 +205,8 @@ class OwnRun(PastRun):
         return None
 
     def account(self, token: str) -> str:
-        """Return the ledger's identifier for a token; remember the key in case the directory must be recreated."""
-        with suppress(OSError):
-            self._key = _key(self.state_dir)
+        """Return the ledger's identifier for a token."""
         return account_of(self.state_dir, token)
-
-    def rejoin(self) -> None:
-        """Recreate what was removed meanwhile: directory, key, the owner's lock. Raises the errors of ``join``."""
-        path = Path(self._lock.lock_file)
-
-        with self._guard:
-            if path.exists():
-                return
-
-            _make(self.state_dir, self.directory.parent, self.directory)
-            _key(self.state_dir, self._key)
-
-            # Otherwise the parent of a forked child holds the lock.
-            if path.stem == self.owner:
-                self._lock.release()
-                self._lock.acquire(blocking=False)
 
     def leave(self) -> None:
         """Release the lock, and remove the run if it is empty."""

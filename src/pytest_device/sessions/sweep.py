@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Container, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,6 @@ from pytest_device.sessions.runs import (
     PastRun,
     account_of,
     past_runs,
-    time_on_disk,
 )
 from pytest_device.sessions.states import TOMBSTONES, WITHOUT_ID, Phase
 from pytest_device.spec import TERMINAL, Status
@@ -176,7 +175,7 @@ class _Sweep:
         self._swept = swept
         self._endpoint = endpoint
         self._account = account_of(state_dir, endpoint.token)
-        self._now = time_on_disk(state_dir)
+        self._now = datetime.now(UTC)
 
     def stopped(
         self, leftovers: Iterable[LeftoverSession], timeout_seconds: float

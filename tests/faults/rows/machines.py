@@ -1,13 +1,11 @@
 """Rows: the machine of the run: disk, clock, home directory."""
 
-import json
 import resource
 import shutil
 import subprocess
 from typing import Final
 
 from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY, NO_TEST_FAILED
-from pytest_device.sessions.states import Phase
 from tests.faults.acts import (
     KILL,
     at_once,
@@ -101,23 +99,6 @@ def _remove_state(env: RowEnvironment) -> None:
 def _state_becomes_a_file(env: RowEnvironment) -> None:
     _remove_state(env)
     env.state.write_text("in the way")
-
-
-def _states(env: RowEnvironment) -> list[str]:
-    """Return the state of each session in the ledger; until the create call has responded, it is not live."""
-    return [json.loads(path.read_bytes())["state"] for path in env.ledger()]
-
-
-def _swept_after_removal(env: RowEnvironment) -> None:
-    """Remove the state directory before a create call, then kill all processes of the run, and run again."""
-    _remove_state(env)
-    (env.directory / "go").touch()
-    env.wait_for(
-        lambda: _states(env) == [Phase.LIVE] * len(_TWICE),
-        "entries of both sessions in the ledger made anew",
-    )
-    env.kill_all()
-    env.again(suite=PASSES)
 
 
 _FIRST_HOLDS: Final = """
@@ -256,16 +237,6 @@ ROWS: Final = (
         _UNTIL_GO,
         when=in_test,
         fault=at_once(_state_becomes_a_file, touches("go")),
-    ),
-    Row(
-        "the state directory is removed before the second create call, then the container is killed",
-        "The next run finds both sessions in the new directory.",
-        files(_FIRST_HOLDS),
-        promise=Promise.SWEPT,
-        when=in_test,
-        fault=_swept_after_removal,
-        reported="stopped 2 sessions left by earlier runs",
-        sessions=3,
     ),
     Row(
         "the state directory becomes a file before the second create call",

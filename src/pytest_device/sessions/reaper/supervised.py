@@ -155,9 +155,7 @@ class WarmRegistry:
         entry = kept[0]
 
         try:
-            is_ours = self._ledger.claim(
-                intent, self._ledger
-            ) or self._ledger.is_untracked(intent)
+            is_ours = self._ledger.claim(intent, self._ledger)
         # No other process can claim it either: it must not keep running.
         except OSError:
             is_ours = True
@@ -165,7 +163,7 @@ class WarmRegistry:
         return entry if is_ours else None
 
     def expired(self) -> Iterator[Entry]:
-        """Yield sessions whose time is up or that no run can find anymore; forget claimed ones."""
+        """Yield sessions whose time is up; forget claimed ones."""
         for intent, (_, end, wall_end) in list(self._kept.items()):
             is_over = time.monotonic() >= end or time.time() >= wall_end
             is_free = self._ledger is not None and self._ledger.keeps_warm(intent)
