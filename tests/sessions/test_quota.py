@@ -78,7 +78,8 @@ def test_the_pauses_are_short_and_random(slots_of: SharedSlots) -> None:
         slots_of(clock=clock, timeout_seconds=10).acquire(1)
 
     *pauses, last = clock.slept
-    assert all(0.03 <= pause <= 0.09 for pause in pauses)
+    # One may end earlier, for the first message.
+    assert sum(not 0.03 <= pause <= 0.09 for pause in pauses) <= 1
     assert len(set(pauses)) > len(pauses) / 2
     assert 0 < last <= 0.09
     assert clock() == pytest.approx(10)

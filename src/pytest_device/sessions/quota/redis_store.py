@@ -42,11 +42,11 @@ local function wake(list, lasts)
   redis.call('RPUSH', list, 1)
   redis.call('PEXPIRE', list, lasts)
 end
--- Return for how long the server has had its data; the first one to ask marks it.
-local function age()
-  local since = redis.call('GET', started) or now
-  redis.call('SET', started, since, 'EX', 2592000)
-  return now - since
+-- Return whether runs may not have renewed their slots yet; the first one to ask sets the time for that.
+local function settles(milliseconds)
+  local settled = redis.call('GET', started) or now + milliseconds
+  redis.call('SET', started, settled, 'EX', 2592000)
+  return tonumber(settled) > now
 end
 """
 _CLAIM: Final = (
@@ -56,7 +56,7 @@ _CLAIM: Final = (
 -- have renewed them yet, so that the server may not know them.
 local claim, count, limit, holder = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local lasts, skips_queue = ARGV[5], ARGV[6] == '1'
-if age() < tonumber(ARGV[7]) then return 3 end
+if settles(ARGV[7]) then return 3 end
 redis.call('ZREMRANGEBYSCORE', leases, '-inf', now)
 if not skips_queue then
   local first = redis.call('GET', queue)
@@ -76,8 +76,8 @@ _RENEW: Final = (
     + """
 -- A lease that was lost is taken again, since its session runs. The first write is one that needs no memory.
 redis.call('PEXPIRE', leases, ARGV[1])
-age()
-for number = 2, #ARGV do redis.call('ZADD', leases, now + ARGV[1], ARGV[number]) end
+settles(ARGV[2])
+for number = 3, #ARGV do redis.call('ZADD', leases, now + ARGV[1], ARGV[number]) end
 redis.call('PEXPIRE', leases, ARGV[1])
 """
 )
@@ -136,6 +136,7 @@ class RedisStore:
         names = ("leases", "queue", "freed", "left", "started")
         self._keys = [f"{tag}:{name}" for name in names]
         self._lasts = int(config.slot_seconds * 1000)
+        self._settles = int(config.settle_seconds * 1000)
         self._held: dict[RedisSlot, None] = {}
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -150,7 +151,6 @@ class RedisStore:
         self, claim: str, count: int, limit: int, holder: str, *, skips_queue: bool
     ) -> int:
         """Try to take slots; see the script. Raises RedisError."""
-        settles = int(self.config.settle_seconds * 1000)
         arguments = (
             claim,
             count,
@@ -158,7 +158,7 @@ class RedisStore:
             holder,
             self._lasts,
             int(skips_queue),
-            settles,
+            self._settles,
         )
         state = int(self._claim(keys=self._keys, args=arguments))
         self.has_answered = True
@@ -231,7 +231,9 @@ class RedisStore:
 
                 leases = [slot.lease for slot in self._held]
                 try:
-                    self._renew(keys=self._keys, args=(self._lasts, *leases))
+                    self._renew(
+                        keys=self._keys, args=(self._lasts, self._settles, *leases)
+                    )
                 except RedisError as error:
                     failures += 1
                     problem = self.describe(error)
@@ -295,7 +297,7 @@ class RedisClaim:
 
         self._silent_since = None
         self._reason = _UNSETTLED if state == _SETTLES else ""
-        self.is_first = state == _TOO_FEW
+        self.is_first = state in {_TOO_FEW, _SETTLES}
         if state != _TAKEN:
             return False
 

@@ -175,7 +175,8 @@ class Slots:
                 self._reporter.progress(self._waited(claim, count, now - started))
 
             skips_queue = not gave and self._has_some()
-            (self._sleep or claim.wait)(min(claim.pause_seconds, deadline - now))
+            pause = min(claim.pause_seconds, deadline - now, word_at - now)
+            (self._sleep or claim.wait)(pause)
 
     def _granted(self, claim: Claim) -> list[Slot]:
         # It forgets released slots, of which a long run has many.
