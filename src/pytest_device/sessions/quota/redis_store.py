@@ -205,11 +205,11 @@ class RedisStore:
 
     def describe(self, error: RedisError) -> str:
         """Describe an error, without secrets."""
-        is_silent = isinstance(error, NoConnectionError | NoReplyError)
-        problem = "does not respond" if is_silent else "gives no slots"
-        return self._redactor.text(
-            f"the Redis server of {self.config.source} {problem} ({error})"
-        )
+        source = self.config.source
+        text = f"the Redis server of {source} gives no slots ({error})"
+        if isinstance(error, NoConnectionError | NoReplyError):
+            text = f"the Redis server of {source} does not respond ({error})"
+        return self._redactor.text(text)
 
     def check(self) -> None:
         """Raise ConfigError if the server is unreachable or refuses scripts."""
