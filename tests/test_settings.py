@@ -95,21 +95,16 @@ GOOD = {
     "builds_dir": ("builds", str(Path.cwd() / "builds")),
     "app_root": ("app", str(Path.cwd() / "app")),
     "app_dynamic": ("never", "never"),
-    "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
     "exit_status": ("pytest", "pytest"),
     "minute_price": ("0.05", "0.05"),
     "minute_rounding": ("session", "session"),
     "public_url": ("https://{port}.x.example", "https://{port}.x.example"),
     "vendor": ("acme", "acme"),
-    "vendor_key": ("maker", "maker"),
-    "vendor_environment_prefix": ("MAKER_", "MAKER_"),
-    "vendor_header_prefix": ("Maker-", "Maker-"),
-    "vendor_client_id_header": ("Maker-Client-ID", "Maker-Client-ID"),
-    "vendor_client_scheme": ("mk", "mk"),
-    "vendor_push_path": ("push/token", "push/token"),
-    "vendor_push_reply_key": ("token", "token"),
-    "vendor_token_type": ("mk", "mk"),
+    "vendor_names": (
+        "key=maker,\npush_path = push/token",
+        ("key=maker", "push_path=push/token"),
+    ),
 }
 """Texts with their values, for the options that are neither a switch nor a number."""
 

@@ -521,72 +521,16 @@ class Options:
 
     vendor = Option(
         "vendor",
-        "the vendor's word: prefix of API fields (vendorGo), and default of the names below",
+        "the vendor's word: prefix of API fields (vendorGo), from which the other names follow",
         "word",
         group=Group.VENDOR,
     )
-    project_id_path: Option[str | None] = Option(
-        None,
-        "where the app config has the project's UUID (default: extra.WORD.projectId)",
-        "vendor_field",
-        "project_id_path",
+    vendor_names: Option[tuple[str, ...]] = Option(
+        (),
+        "a name that does not follow from the word, such as project_id_path=extra.hub.projectId; repeat for more",
+        "vendor_names",
         group=Group.VENDOR,
-    )
-    vendor_key: Option[str | None] = Option(
-        None,
-        "top-level key of the app config, and of its section in package.json (default: WORD)",
-        "vendor_field",
-        "key",
-        group=Group.VENDOR,
-    )
-    vendor_environment_prefix: Option[str | None] = Option(
-        None,
-        "prefix of the vendor's environment variables (default: WORD_, in capitals)",
-        "vendor_field",
-        "environment_prefix",
-        group=Group.VENDOR,
-    )
-    vendor_header_prefix: Option[str | None] = Option(
-        None,
-        "prefix of the headers of update requests (default: WORD-)",
-        "vendor_field",
-        "header_prefix",
-        group=Group.VENDOR,
-    )
-    vendor_client_id_header: Option[str | None] = Option(
-        None,
-        "header in which the updates library sends the ID of its installation (default: WORD-client-id)",
-        "vendor_field",
-        "client_id_header",
-        group=Group.VENDOR,
-    )
-    vendor_client_scheme: Option[str | None] = Option(
-        None,
-        "URL scheme of the development client (default: WORDgo)",
-        "vendor_field",
-        "client_scheme",
-        group=Group.VENDOR,
-    )
-    vendor_push_path: Option[str | None] = Option(
-        None,
-        "path of the request for a push token (default: push/getWordPushToken)",
-        "vendor_field",
-        "push_path",
-        group=Group.VENDOR,
-    )
-    vendor_push_reply_key: Option[str | None] = Option(
-        None,
-        "key of the token in the reply to that request (default: WORDPushToken)",
-        "vendor_field",
-        "push_reply_key",
-        group=Group.VENDOR,
-    )
-    vendor_token_type: Option[str | None] = Option(
-        None,
-        "type of the push service's tokens (default: WORD)",
-        "vendor_field",
-        "token_type",
-        group=Group.VENDOR,
+        metavar="NAME=VALUE",
     )
 
 

@@ -24,6 +24,7 @@ from pytest_device.spec import (
     SessionType,
     Share,
 )
+from pytest_device.spelling import hint
 
 T = TypeVar("T")
 
@@ -219,11 +220,21 @@ def word(text: str) -> str:
     return _parsed(text, "lowercase letters only", str, lambda _: is_word)
 
 
-def vendor_field(text: str, name: str) -> str:
-    """Return a field of the vendor's profile."""
-    pattern, rule = VENDOR_FIELDS[name]
+def vendor_names(text: str) -> tuple[str, ...]:
+    """Return the names of the vendor's profile, each as ``NAME=VALUE``."""
+    parts = [part.partition("=") for part in words(text.replace("\n", ","))]
+    values = {name.strip(): value.strip() for name, _, value in parts}
 
-    return _parsed(text, rule, str, lambda text: re.fullmatch(pattern, text))
+    for name, value in values.items():
+        if name not in VENDOR_FIELDS:
+            names = ", ".join(VENDOR_FIELDS)
+            raise ValueError(f"NAME=VALUE, of {names}{hint(name, VENDOR_FIELDS)}")
+
+        pattern, rule = VENDOR_FIELDS[name]
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"NAME=VALUE, and {name} must be {rule}")
+
+    return tuple(f"{name}={value}" for name, value in values.items())
 
 
 def address(url: str) -> str:

@@ -160,7 +160,7 @@ def test_checks_with_a_table_are_skipped_without_it(tmp_path: Path) -> None:
 def test_the_project_identifier_can_be_elsewhere(tmp_path: Path) -> None:
     root = _project(tmp_path, {"extra": {"mine": "no-uuid"}})
     assert _run("check", cwd=root).returncode == 0
-    done = _run("check", "--project-id-path", "extra.mine", cwd=root)
+    done = _run("check", "--vendor-names=project_id_path=extra.mine", cwd=root)
     assert "extra.mine is not a UUID" in done.stdout
     assert done.returncode == 1
 

@@ -215,7 +215,7 @@ def test_a_name_that_the_project_spells_otherwise_is_a_finding_with_its_fix(
 
     assert fixes(PROFILE) == set()
     assert fixes(VendorProfile("acme")) == {
-        "set device_project_id_path to extra.forge.projectId",
+        "set device_vendor_names = project_id_path=extra.forge.projectId",
         "set device_vendor_client_id_header to forge-client-id",
         "set device_vendor_client_scheme to acm",
     }

@@ -1,4 +1,4 @@
-"""The vendor's profile in a run: one set of options for the project, links and services, and for the command line."""
+"""The vendor's profile in a run: one pair of options for the project, links and services, and for the command line."""
 
 import json
 
@@ -14,9 +14,9 @@ INI = """
 [pytest]
 device_app_root = app
 device_vendor = acme
-device_vendor_client_id_header = Forge-Client-ID
-device_vendor_client_scheme = acm
-device_project_id_path = extra.forge.projectId
+device_vendor_names =
+    client_id_header=Forge-Client-ID
+    client_scheme = acm, project_id_path=extra.forge.projectId
 """
 
 
@@ -96,56 +96,40 @@ def test_the_command_line_reads_the_settings_of_a_run(
 
     assert profile()["client_scheme"] == ("acm", "found")
     assert profile()["project_id_path"] == ("extra.forge.projectId", "found")
-    assert profile("--project-id-path=extra.x")["project_id_path"] == (
+    assert profile("--vendor-names=project_id_path=extra.x")["project_id_path"] == (
         "extra.x",
         "not found",
     )
 
-    monkeypatch.setenv("DEVICE_VENDOR_CLIENT_SCHEME", "other")
+    monkeypatch.setenv("DEVICE_VENDOR_NAMES", "client_scheme=other")
     assert profile()["client_scheme"] == ("other", "not found")
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ("header_prefix=acme", "header_prefix must be letters, digits and hyphens"),
+        (
+            "client_schema=acm",
+            "push_reply_key, token_type: did you mean 'client_scheme'?",
+        ),
+        ("zzz", "must be NAME=VALUE, of key, environment_prefix, header_prefix"),
+    ],
+)
 def test_an_invalid_name_is_one_line_with_its_source(
+    names: str,
+    problem: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DEVICE_VENDOR_HEADER_PREFIX", "acme")
+    monkeypatch.setenv("DEVICE_VENDOR_NAMES", names)
 
     assert main(["app", "check"]) == 2
 
     [line] = capsys.readouterr().err.strip().splitlines()
-    assert "DEVICE_VENDOR_HEADER_PREFIX='acme' must be" in line
-    assert "end in -" in line
-
-
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        ("device_vendor_client_schema", "did you mean device_vendor_client_scheme?"),
-        pytest.param(
-            "device_vendor_zzzzzzzzz",
-            "use device_vendor_key, device_vendor_env",
-            marks=pytest.mark.nightly,
-        ),
-    ],
-)
-def test_an_unknown_field_in_the_ini_file_is_reported_before_a_device_is_requested(
-    project: pytest.Pytester, key: str, hint: str
-) -> None:
-    project.makeini(f"{INI}{key} = x\ndevice_local = true\n")
-    project.makepyfile("""
-        import pytest
-
-        @pytest.mark.device(platform="ios")
-        def test_x(device_session):
-            pass
-    """)
-
-    result = project.runpytest_inprocess("-p", "no:cacheprovider")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{key} in the ini file is not an option: {hint}*"])
+    assert f"DEVICE_VENDOR_NAMES={names!r} must be NAME=VALUE" in line
+    assert problem in line
 
 
 def test_the_ini_file_may_have_options_of_other_plugins(
@@ -174,10 +158,11 @@ def test_without_a_usable_ini_file_a_note_says_so(
 def test_a_project_id_elsewhere_is_noted_in_the_header(
     project: pytest.Pytester,
 ) -> None:
-    project.makeini(INI.replace("device_project_id_path", "; device_project_id_path"))
+    project.makeini(INI.replace(", project_id_path=extra.forge.projectId", ""))
     project.makepyfile("def test_x(device_app): pass")
 
     result = project.runpytest_inprocess("-p", "no:cacheprovider")
 
     where = "no project ID at extra.acme.projectId, but at extra.forge.projectId"
-    result.stdout.fnmatch_lines([f"device app: {where}: set device_project_id_path"])
+    setting = "set device_vendor_names = project_id_path=extra.forge.projectId"
+    result.stdout.fnmatch_lines([f"device app: {where}: {setting}"])

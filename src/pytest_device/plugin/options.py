@@ -185,7 +185,7 @@ def app_settings_of(config: pytest.Config) -> "Settings":
 
     The commands on a project use them, and must not fail for a mistake in another setting.
     """
-    words = ("app_root", "app_dynamic", "project_id_path", "vendor")
+    words = ("app_root", "app_dynamic", "vendor")
     return settings_for(
         config, [option for option in OPTIONS if option.word.startswith(words)]
     )
@@ -270,12 +270,6 @@ def misspelled(config: pytest.Config) -> Iterator[str]:
             )
         elif near:
             yield f"{key} in the ini file is not an option: did you mean {near[0]}?"
-        # No other plugin has options with this beginning.
-        elif key.startswith(f"{Options.vendor.ini}_"):
-            fields = ", ".join(
-                name for name in names if name.startswith("device_vendor_")
-            )
-            yield f"{key} in the ini file is not an option: use {fields}"
 
 
 def _is_declared(config: pytest.Config, key: str) -> bool:

@@ -71,21 +71,12 @@ def with_project(
 
 
 def vendor_profile(settings: "Settings") -> "VendorProfile":
-    """Return the vendor's profile in the settings, of which each field has an option."""
+    """Return the vendor's profile in the settings."""
     from pytest_device.app.vendor import VendorProfile
 
-    return VendorProfile(
-        settings.vendor,
-        key=settings.vendor_key or "",
-        environment_prefix=settings.vendor_environment_prefix or "",
-        header_prefix=settings.vendor_header_prefix or "",
-        client_id_header=settings.vendor_client_id_header or "",
-        client_scheme=settings.vendor_client_scheme or "",
-        project_id_path=settings.project_id_path or "",
-        push_path=settings.vendor_push_path or "",
-        push_reply_key=settings.vendor_push_reply_key or "",
-        token_type=settings.vendor_token_type or "",
-    )
+    names = dict(entry.split("=", 1) for entry in settings.vendor_names)
+
+    return VendorProfile(settings.vendor, **names)
 
 
 def project_of(config: pytest.Config) -> "Project | None":
@@ -103,7 +94,8 @@ def notes_of(config: pytest.Config) -> "tuple[str, ...]":
     other = next(project.other_project_ids(), None)
     if project.project_id() is None and other:
         path = project.vendor.project_id_path
-        hint = f"no project ID at {path}, but at {other}: set {Options.project_id_path.ini}"
+        setting = f"{Options.vendor_names.ini} = project_id_path={other}"
+        hint = f"no project ID at {path}, but at {other}: set {setting}"
         return (*notes, hint)
 
     return notes

@@ -93,7 +93,7 @@ def check_profile(project: Project) -> Iterator[Finding]:
     path = next(project.other_project_ids(), None)
     if path is not None:
         problem = f"is a project's ID, but the profile looks at {project.vendor.project_id_path}"
-        fix = f"set device_project_id_path to {path}"
+        fix = f"set device_vendor_names = project_id_path={path}"
         yield in_config(project, "vendor-profile", tuple(path.split(".")), problem, fix)
 
 

@@ -45,10 +45,11 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
         f"{Options.vendor.variable} or {Options.vendor.ini}, else {VENDOR})",
     )
     parser.add_argument(
-        "--project-id-path",
-        metavar="PATH",
-        help="where the app config has the project's UUID (default: "
-        f"{Options.project_id_path.variable} or {Options.project_id_path.ini}, else extra.WORD.projectId)",
+        "--vendor-names",
+        action="append",
+        metavar="NAME=VALUE",
+        help="a name that does not follow from the word; repeat for more (default: "
+        f"{Options.vendor_names.variable} or {Options.vendor_names.ini})",
     )
     parser.add_argument(
         "--dynamic",
@@ -85,7 +86,7 @@ def settings_of(parsed: argparse.Namespace) -> "Settings":
 
     texts: dict[Option[Any], str | None] = {
         Options.vendor: parsed.vendor,
-        Options.project_id_path: parsed.project_id_path,
+        Options.vendor_names: parsed.vendor_names and ",".join(parsed.vendor_names),
         Options.app_dynamic: parsed.dynamic,
     }
     values = {
