@@ -73,8 +73,7 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
         ({"extra": {"x": {"projectId": "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"}}}, {}),
         (
             {"extra": {"vendor": {"projectId": "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"}}},
-            {"node_modules/vendor-updates/a.js": "'Vendor-Protocol-Version' 'Vendor-Client-ID'",
-             "node_modules/vendor-updates/package.json": {"name": "vendor-updates"}},
+            {},
         ),
     ),
     "config-missing-file": (({"icon": "./i.png"}, {}), ({"icon": "./i.png"}, {"i.png": ""})),

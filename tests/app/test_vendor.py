@@ -25,7 +25,6 @@ REQUESTS: Final[dict[str, Any]] = json.loads(
 """Requests of the vendor's own libraries, with other words, and the profile that they need."""
 PROFILE: Final = VendorProfile(**REQUESTS["profile"])
 PROJECT_ID: Final = REQUESTS["push"]["body"]["projectId"]
-UPDATES: Final = "node_modules/acme-updates/"
 
 
 def project_files(**more: object) -> dict[str, object]:
@@ -43,20 +42,6 @@ def project_files(**more: object) -> dict[str, object]:
         "app/notes/[id].tsx": "",
         **more,
     }
-
-
-LIBRARIES: Final = {
-    f"{UPDATES}package.json": {"name": "acme-updates"},
-    f"{UPDATES}android/Loader.kt": '.header("Acme-Protocol-Version", "1")\n.header("Forge-Client-ID", id)',
-    "node_modules/acme-router/package.json": {"name": "acme-router"},
-    "node_modules/acme-router/path.js": "// acm://192.168.1.2:19000/--/",
-    "node_modules/acme-notifications/package.json": {"name": "acme-notifications"},
-    "node_modules/acme-notifications/token.js": """
-        const url = `${baseUrl}push/getAcmePushToken`;
-        return {type: 'acme', data: reply.data.acmePushToken};
-    """,
-}
-"""Parts of the vendor's libraries that show its names."""
 
 
 def test_all_names_follow_from_the_word() -> None:
@@ -178,65 +163,38 @@ def entries(root: Path, profile: VendorProfile) -> dict[str, str]:
     return {one.field: f"{one.status} {one.where}" for one in profile_entries(project)}
 
 
-def test_the_check_says_what_the_profile_found_and_what_it_did_not(
+def test_the_check_says_where_the_project_has_the_names_of_the_profile(
     tmp_path: Path,
 ) -> None:
-    root = put(tmp_path, project_files(**LIBRARIES, **{".env": "ACME_PUBLIC_URL=x"}))
+    root = put(tmp_path, project_files())
 
-    assert entries(root, PROFILE) == {
+    assert entries(root, VendorProfile("acme")) == {
         "key": "found in app.json",
-        "project_id_path": "found in the app config",
-        "environment_prefix": "found in the environment files: ACME_PUBLIC_URL",
-        "header_prefix": "found in acme-updates",
-        "client_id_header": "found in acme-updates",
-        "client_scheme": "found in acme-router",
-        "push_path": "found in acme-notifications",
-        "push_reply_key": "found in acme-notifications",
-        "token_type": "found in acme-notifications",
+        "project_id_path": "not found in the app config, which has extra.forge.projectId",
+        "environment_prefix": "unknown : no environment file sets a variable",
     }
-    found = entries(root, VendorProfile("acme"))
-    assert found["project_id_path"].endswith("which has extra.forge.projectId")
-    assert found["client_id_header"].endswith("which has forge-client-id")
-    assert found["client_scheme"].endswith("which has acm")
+
+    put(root, {".env": "ACME_PUBLIC_URL=x"})
+    found = entries(root, PROFILE)
+
+    assert found["project_id_path"] == "found in the app config"
+    assert found["environment_prefix"] == (
+        "found in the environment files: ACME_PUBLIC_URL"
+    )
 
 
-def test_a_name_that_the_project_spells_otherwise_is_a_finding_with_its_fix(
-    tmp_path: Path,
-) -> None:
-    root = put(tmp_path, project_files(**LIBRARIES))
+def test_a_project_id_elsewhere_is_a_finding_with_its_fix(tmp_path: Path) -> None:
+    root = put(tmp_path, project_files())
 
-    def fixes(profile: VendorProfile) -> set[str]:
+    def fixes(profile: VendorProfile) -> list[str]:
         findings = check(load_project(root, vendor=profile))
-        return {
+        return [
             one.fix
             for one in findings
             if one.id == "vendor-profile" and one.status == "failed"
-        }
+        ]
 
-    assert fixes(PROFILE) == set()
-    assert fixes(VendorProfile("acme")) == {
-        "set device_vendor_names = project_id_path=extra.forge.projectId",
-        "set device_vendor_client_id_header to forge-client-id",
-        "set device_vendor_client_scheme to acm",
-    }
-
-
-def test_a_link_to_nowhere_in_a_library_is_no_source(tmp_path: Path) -> None:
-    root = put(tmp_path, project_files(**LIBRARIES))
-    library = root / "node_modules" / "acme-updates"
-    before = entries(root, VendorProfile("acme"))
-
-    # Libraries are searched once per process.
-    copy = put(tmp_path / "copy", project_files(**LIBRARIES))
-    (copy / library.relative_to(root) / "gone.js").symlink_to("nowhere.js")
-
-    assert entries(copy, VendorProfile("acme")) == before
-
-
-def test_without_libraries_their_names_are_unknown(tmp_path: Path) -> None:
-    found = entries(put(tmp_path, project_files()), PROFILE)
-
-    assert found["header_prefix"] == "unknown : acme-updates is not installed"
-    assert found["environment_prefix"] == (
-        "unknown : no environment file sets a variable"
-    )
+    assert fixes(PROFILE) == []
+    assert fixes(VendorProfile("acme")) == [
+        "set device_vendor_names = project_id_path=extra.forge.projectId"
+    ]

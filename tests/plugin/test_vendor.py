@@ -8,7 +8,7 @@ from pytest_device.cli import main
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.project import links_of
 from tests.app.rows import put
-from tests.app.test_vendor import LIBRARIES, PROJECT_ID, REQUESTS, project_files
+from tests.app.test_vendor import PROJECT_ID, REQUESTS, project_files
 
 INI = """
 [pytest]
@@ -22,7 +22,7 @@ device_vendor_names =
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    put(pytester.path / "app", project_files(**LIBRARIES))
+    put(pytester.path / "app", project_files())
     pytester.makeini(INI)
     (pytester.path / "requests.json").write_text(json.dumps(REQUESTS))
     return pytester
@@ -94,15 +94,14 @@ def test_the_command_line_reads_the_settings_of_a_run(
         found = json.loads(capsys.readouterr().out)["profile"]
         return {one["field"]: (one["value"], one["status"]) for one in found}
 
-    assert profile()["client_scheme"] == ("acm", "found")
     assert profile()["project_id_path"] == ("extra.forge.projectId", "found")
     assert profile("--vendor-names=project_id_path=extra.x")["project_id_path"] == (
         "extra.x",
         "not found",
     )
 
-    monkeypatch.setenv("DEVICE_VENDOR_NAMES", "client_scheme=other")
-    assert profile()["client_scheme"] == ("other", "not found")
+    monkeypatch.setenv("DEVICE_VENDOR_NAMES", "key=other")
+    assert profile()["key"] == ("other", "not found")
 
 
 @pytest.mark.usefixtures("project")
@@ -142,7 +141,7 @@ def test_the_ini_file_may_have_options_of_other_plugins(
     printed = capsys.readouterr()
     assert "does not start here" not in printed.err
     found = {one["field"]: one["value"] for one in json.loads(printed.out)["profile"]}
-    assert found["client_scheme"] == "acm"
+    assert found["project_id_path"] == "extra.forge.projectId"
 
 
 def test_without_a_usable_ini_file_a_note_says_so(

@@ -37,7 +37,7 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     "config-project-id": ("error", "the project identifier must be a UUID"),
     "vendor-profile": (
         "warning",
-        "the vendor's profile must have the names that the project and its libraries use",
+        "the vendor's profile must say where the project has its ID",
     ),
     "config-missing-file": ("error", "a file that the configuration names must exist"),
     "config-missing-library": (
