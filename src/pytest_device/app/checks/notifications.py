@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from pytest_device.app.checks.finding import (
     Finding,
@@ -12,11 +12,17 @@ from pytest_device.app.checks.finding import (
     project_finding,
 )
 from pytest_device.app.document import Json, Object, at, object_at
-from pytest_device.app.png import PngError, read_png
+from pytest_device.app.files import open_file
+from pytest_device.app.inlining import INSTALL
 from pytest_device.app.project import Project
 from pytest_device.app.sections import HEX, Key
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 ICON_SIZE: Final = (96, 96)
+_WHITE: Final = (255, 255, 255)
+_OPAQUE: Final = 255
 _MODE: Final = "remote-notification"
 _OPTIONS: Final = (
     Key("icon", ("string",)),
@@ -84,31 +90,42 @@ def _icon(
         return
 
     try:
-        header, colors = read_png(project.root / icon, ICON_SIZE)
-    except PngError as error:
-        yield in_config(project, "notifications-icon", trail, str(error), fix)
+        from PIL import Image
+    except ImportError:
+        for rule in ("notifications-icon", "notifications-icon-size"):
+            yield project_finding(rule, project, "skipped", INSTALL)
         return
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror or error}"
+
+    try:
+        with (
+            open_file(project.root / icon) as file,
+            Image.open(file, formats=("PNG",)) as image,
+        ):
+            if image.size == ICON_SIZE:
+                for problem in _wrong_colors(image):
+                    yield in_config(project, "notifications-icon", trail, problem, fix)
+                return
+
+            width, height = image.size
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        problem = "cannot be read as a PNG image"
         yield in_config(project, "notifications-icon", trail, problem, fix)
         return
 
-    if colors is None:
-        yield in_config(
-            project,
-            "notifications-icon-size",
-            trail,
-            f"has {header.width}x{header.height} pixels",
-            fix,
-        )
-        return
+    problem = f"has {width}x{height} pixels"
+    yield in_config(project, "notifications-icon-size", trail, problem, fix)
 
-    if not colors.is_white:
-        yield in_config(project, "notifications-icon", trail, "is not all white", fix)
-    if not colors.is_transparent:
-        yield in_config(
-            project, "notifications-icon", trail, "has no transparency", fix
-        )
+
+def _wrong_colors(image: "Image.Image") -> Iterator[str]:
+    """Yield what is wrong with the colors of an image, of which all that can be seen must be white."""
+    pixels = image.convert("RGBA")
+    counted = pixels.getcolors(pixels.width * pixels.height) or []
+    colors = [cast("tuple[int, int, int, int]", color) for _, color in counted]
+
+    if any(color[:3] != _WHITE for color in colors if color[3]):
+        yield "is not all white"
+    if all(alpha == _OPAQUE for *_, alpha in colors):
+        yield "has no transparency"
 
 
 def _sounds(
