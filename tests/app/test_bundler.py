@@ -1,21 +1,12 @@
 """How the bundler resolves names, packages and reads of the environment."""
 
-import re
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_device import ConfigError
 from pytest_device.app import css_module_name, debug_id, inlined_public
-from pytest_device.app.bundler import (
-    CssModule,
-    check_resolution,
-    export_target,
-    needs_clear,
-    style_candidates,
-)
+from pytest_device.app.bundler import CssModule
 from tests.app.rows import rows
 
 ENV = {"VENDOR_PUBLIC_API": "https://api.example", "SECRET": "s"}
@@ -225,59 +216,3 @@ def test_a_minified_line_is_parsed_in_bounded_time(source: str) -> None:
     started = time.perf_counter()
     inlined_public(source, ENV)
     assert time.perf_counter() - started < 40
-
-
-def test_styles_without_an_extension_are_searched_in_order() -> None:
-    assert style_candidates("./theme") == [
-        "./theme.scss",
-        "./theme.sass",
-        "./theme.css",
-    ]
-    assert style_candidates("./theme.css") == ["./theme.css"]
-
-
-@pytest.mark.parametrize(
-    ("exports", "platform", "target"),
-    [
-        ({".": {"browser": "./b.js", "default": "./d.js"}}, "web", "./b.js"),
-        ({".": {"default": "./d.js", "browser": "./b.js"}}, "web", "./d.js"),
-        ({".": {"browser": "./b.js", "react-native": "./n.js"}}, "ios", "./n.js"),
-        ({"react-server": "./r.js", "default": "./d.js"}, "server", "./r.js"),
-        (
-            {".": {"browser": {"require": "./r.js", "import": "./i.js"}}},
-            "web",
-            "./i.js",
-        ),
-        ({"./x": "./x.js"}, "web", None),
-        ("./only.js", "android", "./only.js"),
-        ({".": [{"node": "./n.js"}, "./fallback.js"]}, "web", "./fallback.js"),
-    ],
-)
-def test_exports_are_read_in_the_order_of_the_map(
-    exports: Any, platform: str, target: str | None
-) -> None:
-    assert export_target(exports, platform=platform) == target
-    assert export_target(exports, platform=platform, sdk=52) is None
-
-
-def test_a_resolver_returns_one_of_two_shapes() -> None:
-    check_resolution({"type": "empty"})
-    check_resolution({"type": "sourceFile", "filePath": "/x.js"})
-    for wrong in ({"type": "virtual"}, {"type": "sourceFile"}, None):
-        with pytest.raises(ConfigError, match="virtual modules are not supported"):
-            check_resolution(wrong)  # type: ignore[arg-type]
-    with pytest.raises(
-        ConfigError, match=re.escape("must be one of ios, android, web, server")
-    ):
-        export_target({}, platform="tv")
-
-
-def test_some_files_need_a_cleared_cache() -> None:
-    assert [
-        needs_clear(Path(name))
-        for name in ("postcss.config.js", "postcss.config.json", "app.json")
-    ] == [
-        True,
-        True,
-        False,
-    ]
