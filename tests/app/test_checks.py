@@ -287,17 +287,13 @@ def test_each_local_file_that_the_configuration_names_must_exist(
                 "**",
                 "assets/**",
                 "assets/**/*",
-                "assets/x/*.{png,jpg}",
-                "{a,assets}/**/*.{p{n,x}g,gif}",
+                "images/*.{png,jpg}",  # not checked
             )
         ),
-        *(
-            (one, "failed")
-            for one in ("assets/*", "assets/**/*.{gif,jpg}", "images/**", "{a,b}" * 40)
-        ),
+        *((one, "failed") for one in ("assets/*", "images/**", "*" * 10_000)),
     ],
 )
-def test_a_pattern_of_assets_may_have_alternatives_and_end_in_stars(
+def test_a_pattern_of_assets_must_match_a_file(
     pattern: str, status: str, tmp_path: Path
 ) -> None:
     config = {

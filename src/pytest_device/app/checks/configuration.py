@@ -1,11 +1,9 @@
 """Checks of the app config against the reference."""
 
 import difflib
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,14 +33,6 @@ _FILES = (
     "notification.icon",
 )
 """Keys whose values are paths of files."""
-_BRACES = re.compile(r"\{([^{}]*+)\}")
-_DIRECTORIES = re.compile(r"(?:\*\*/)+")
-MAX_ALTERNATIVES = 100
-"""Maximum number of patterns that braces make of one: groups multiply."""
-MAX_PATTERN = 1_000
-"""Maximum length of a glob pattern, in characters."""
-MAX_DEEP = 3
-"""Maximum number of ``**`` in a glob pattern: each multiplies the directories that are searched by their depth."""
 _IN_PATHS = "-._~!$&'()*+,;=:@"
 """Characters, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
@@ -338,34 +328,24 @@ def _code_signing(project: Project) -> Iterator[Finding]:
 
 
 def _asset_patterns(project: Project) -> Iterator[Finding]:
-    """Yield the patterns that match no file; assets not covered by a pattern are missing from the build."""
+    """Yield the patterns that match no file; assets not covered by a pattern are missing from the build.
+
+    Patterns with alternatives in braces are not checked.
+    """
     patterns = at(project.config, "updates", "assetPatternsToBeBundled")
     if not isinstance(patterns, list):
         return
 
     for index, pattern in enumerate(patterns):
-        if not isinstance(pattern, str):
+        # Python's glob knows no alternatives in braces.
+        if not isinstance(pattern, str) or "{" in pattern:
             continue
 
-        problem = _problem_of_pattern(project.root, pattern)
-        if problem:
+        if not _matches_a_file(project.root, pattern):
             trail = ("updates", "assetPatternsToBeBundled", index)
+            problem = f"is {pattern!r}"
             fix = "give a pattern relative to the root of the project, for example assets/**/*"
             yield in_config(project, "updates-asset-pattern", trail, problem, fix)
-
-
-def _problem_of_pattern(root: Path, pattern: str) -> str:
-    """Return why a pattern selects no assets, or an empty string."""
-    if len(pattern) > MAX_PATTERN:
-        return f"is longer than {MAX_PATTERN} characters"
-
-    pattern = _DIRECTORIES.sub("**/", pattern)
-    if pattern.count("**") > MAX_DEEP:
-        return f"has more than {MAX_DEEP} **"
-    if not _matches_a_file(root, pattern):
-        return f"is {pattern!r}"
-
-    return ""
 
 
 def _matches_a_file(root: Path, pattern: str) -> bool:
@@ -374,31 +354,10 @@ def _matches_a_file(root: Path, pattern: str) -> bool:
         pattern = f"{pattern}/*"
 
     try:
-        for alternative in islice(_without_braces(pattern), MAX_ALTERNATIVES):
-            if any(path.is_file() for path in root.glob(alternative)):
-                return True
+        return any(path.is_file() for path in root.glob(pattern))
     # A pattern that is too long, empty or absolute.
     except (OSError, ValueError, NotImplementedError):
         return False
-
-    return False
-
-
-def _without_braces(pattern: str) -> Iterator[str]:
-    """Yield the alternatives of a pattern such as ``*.{png,jpg}``, which Python's glob doesn't know."""
-    pending = [pattern]
-    while pending:
-        text = pending.pop()
-        groups = [group for group in _BRACES.finditer(text) if "," in group[1]]
-        if not groups:
-            yield text
-            continue
-
-        before = text[: groups[0].start()]
-        after = text[groups[0].end() :]
-        alternatives = groups[0][1].split(",")[:MAX_ALTERNATIVES]
-        # The last one in the list is the next one.
-        pending += [f"{before}{choice}{after}" for choice in reversed(alternatives)]
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
