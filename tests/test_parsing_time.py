@@ -11,13 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import httpx
 import pytest
 
-from pytest_device.app import Project, check, load_project
-from pytest_device.app.checks.packages import fits
+from pytest_device.app import check, load_project
 from pytest_device.app.inlining import inlined_public
 from pytest_device.auth import AuthRequest
 from pytest_device.auth.provider import Client, IdentityProvider
@@ -293,60 +292,14 @@ def test_a_line_of_a_description_is_read_in_linear_time(part: str) -> None:
     )
 
 
-@pytest.mark.parametrize("version", ["1", "1.", " ", "a", "1.1.1-1.", "> ", "1 - "])
-def test_a_version_is_compared_in_linear_time(version: str) -> None:
-    assert_grows_linearly(
-        lambda text: (fits(text, "^1.0.0"), fits("1.0.0", text)), repeat(version)
-    )
-
-
-PATTERNS = [
-    repeat(",", start="{"),
-    repeat("{,}"),
-    repeat("["),
-    repeat("[a"),
-    repeat("**/"),
-    repeat("**/a/"),
-    repeat("**/*/"),
-]
-
-
-def project(root: Path, pattern: str = "", **files: Any) -> Project:
-    config = {
-        "updates": {"url": "https://u.example", "assetPatternsToBeBundled": [pattern]}
-    }
-    root.mkdir(exist_ok=True)
-    # The rules for updates speak only in a project that uses the library.
-    files = {"package.json": {"dependencies": {"vendor-updates": "1"}}, **files}
-    return load_project(
-        put(root, project_files({"runtimeVersion": "1", **config}, **files))
-    )
-
-
-@pytest.mark.parametrize("pattern", PATTERNS, ids=range(len(PATTERNS)))
-def test_the_time_to_match_an_asset_pattern_is_bounded(
-    pattern: Build, tmp_path: Path
-) -> None:
-    files = {f"{'d/' * depth}x.txt": "" for depth in range(12)}
-
-    def with_pattern(length: int) -> Project:
-        return project(tmp_path / "app", pattern(length), **files)
-
-    assert_grows_linearly(check, with_pattern, longest=256 * 1024)
-
-    for length in (100, 256 * 1024):
-        findings = check(with_pattern(length))
-        assert "updates-asset-pattern" in {
-            finding.id for finding in findings if finding.status == "failed"
-        }
-
-
 def test_many_findings_of_a_file_are_placed_in_linear_time(tmp_path: Path) -> None:
     imports = repeat("@import 'a';\n")
 
     assert_grows_linearly(
         check,
-        lambda length: project(tmp_path, **{"src/all.scss": imports(length)}),
+        lambda length: load_project(
+            put(tmp_path, project_files({}, **{"src/all.scss": imports(length)}))
+        ),
     )
 
 

@@ -1,17 +1,14 @@
 """Environment files and routes of any shape: a result or one clear error, in bounded time."""
 
-import json
 import re
 import string
 from pathlib import Path
 
-import json5
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_device import ConfigError
 from pytest_device.app import Routes, inlined_public, load_env
-from pytest_device.app.document import as_json
 from pytest_device.app.dotenv import assignments, expanded
 from pytest_device.app.routes.names import is_group, parameter
 
@@ -55,21 +52,6 @@ def test_expansion_ends_with_values_or_names_a_circular_reference(
     }
     assert all(values[name] == parsed[name] for name in plain - environ.keys())
     assert all(values[name] == environ[name] for name in parsed.keys() & environ.keys())
-
-
-JSON5 = st.lists(st.sampled_from((
-    "{", "}", "[", "]", ":", ",", '"a"', "'b'", "'c\\'d'", "'e\"f'", "'g\\\"h'", " ", "\n", "//x\n", "/*y*/", "/*z",
-    "k", "null", "'\\\",'", "1", "-2", ".5", "0x1F", "+3", "Infinity", "'", '"', "\\", "'\\x41'", "/", "\u00a0", "p-q",
-)), max_size=9).map("".join)  # fmt: skip
-
-
-@given(st.builds("{0[0]}{1}{0[1]}".format, st.sampled_from(("{}", "[]")), JSON5))
-def test_text_parsed_without_the_json5_parser_has_the_same_value(text: str) -> None:
-    try:
-        value = json.loads(as_json(text))
-    except ValueError:
-        return  # for the parser to read or refuse
-    assert value == json5.loads(text)
 
 
 REFERENCES = st.tuples(

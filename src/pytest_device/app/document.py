@@ -17,12 +17,9 @@ Object: TypeAlias = "dict[str, Json]"
 Trail: TypeAlias = "tuple[str | int, ...]"
 """Path to a value: keys and indexes."""
 
-MAX_DEPTH: Final = 100
-"""Maximum nesting depth; deeper documents would overflow the parser's stack."""
-
 MAX_BYTES: Final = 1024 * 1024
 MAX_JSON5_LENGTH: Final = 64 * 1024
-"""Maximum length of JSON5, in characters, which takes up to 5 s to parse; JSON has a faster parser."""
+"""Maximum length of JSON5, in characters, which takes up to 5 s to parse."""
 
 # An unterminated string or comment matches to the end of the file: searching from each quote would be quadratic.
 _TOKEN: Final = re.compile(
@@ -32,10 +29,6 @@ _TOKEN: Final = re.compile(
     |(?P<word>[^\s\[\]{}:,"'/]++|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_QUOTED_CHARACTER: Final = re.compile(r"\\.|\"")
-_QUOTES: Final = {"\\'": "'", '"': '\\"'}
-"""Characters of a string in single quotes that double quotes need written otherwise."""
-_NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _T = TypeVar("_T")
 
 
@@ -161,12 +154,11 @@ def text_at(value: Json, *trail: str) -> str | None:
 
 
 def _parsed(text: str, path: Path) -> Json:
-    """Parse a text with the fastest parser that accepts it. Raises ProjectError."""
+    """Parse a text as JSON, or else as JSON5, which takes much longer. Raises ProjectError."""
     if not text.strip():
         raise ProjectError(
             "is empty, must be an object: { … }", code="EJSONEMPTY", path=path
         )
-    _check_depth(text, path)
 
     try:
         return cast("Json", json.loads(text))
@@ -175,86 +167,10 @@ def _parsed(text: str, path: Path) -> Json:
     except ValueError:
         # An integer of more digits than Python converts.
         no_json_from = Position(0, 0)
+    except RecursionError:
+        raise _mistake("is nested too deeply", path, Position(0, 0)) from None
 
-    try:
-        return cast("Json", json.loads(as_json(text)))
-    except ValueError:
-        return _parsed_json5(text, path, no_json_from)
-
-
-def as_json(text: str) -> str:
-    """Rewrite the most common JSON5 syntax as JSON, whose parser is a hundred times faster.
-
-    The result is valid JSON only if the source is valid JSON5, and then has the same value.
-
-    >>> as_json("{name: 'shop',} // the app")
-    '{ "name" : "shop" }'
-    """
-    parts: list[str] = []
-    for match in _TOKEN.finditer(text):
-        part = match[0]
-        last = parts[-1] if parts else ""
-
-        if match.lastgroup == "blank":
-            if _is_unterminated(part):
-                # No parser accepts it.
-                parts.append("/")
-        elif part == ":" and _NAME.fullmatch(last):
-            parts[-1] = json.dumps(last)
-            parts.append(part)
-        elif part in ("]", "}") and _ends_with_comma(parts):
-            parts[-1] = part
-        elif part.startswith("'"):
-            parts.append(_double_quoted(part))
-        else:
-            parts.append(part)
-
-    return " ".join(parts)
-
-
-def _is_unterminated(blank: str) -> bool:
-    """Return whether a blank is a comment that the end of the file cuts off."""
-    # Behind the opening mark: "/*/" is not closed.
-    return blank.startswith("/*") and not blank.endswith("*/", 2)
-
-
-def _ends_with_comma(tokens: list[str]) -> bool:
-    """Return whether the tokens end with a value and a comma, which JSON5 allows before a closing bracket."""
-    return len(tokens) > 1 and tokens[-1] == "," and tokens[-2] not in ("[", "{", ",")
-
-
-def _double_quoted(token: str) -> str:
-    """Return a string in single quotes with double ones; an unterminated one stays as it is, and invalid."""
-    if len(token) == 1 or not token.endswith("'"):
-        return token
-
-    inner = _QUOTED_CHARACTER.sub(_requoted, token[1:-1])
-
-    return f'"{inner}"'
-
-
-def _requoted(match: re.Match[str]) -> str:
-    return _QUOTES.get(match[0], match[0])
-
-
-def _check_depth(text: str, path: Path) -> None:
-    """Raise ProjectError if a document is nested too deeply for the parsers."""
-    # Counting is much faster, and enough for almost all documents.
-    if text.count("{") + text.count("[") <= MAX_DEPTH:
-        return
-
-    depth = 0
-    for mark, offset in _marks(text):
-        if mark in "[{":
-            depth += 1
-        elif mark in "]}":
-            depth -= 1
-        if depth > MAX_DEPTH:
-            raise _mistake(
-                f"is nested more than {MAX_DEPTH} levels deep",
-                path,
-                Lines(text).position(offset),
-            )
+    return _parsed_json5(text, path, no_json_from)
 
 
 def _parsed_json5(text: str, path: Path, no_json_from: Position) -> Json:
@@ -301,7 +217,7 @@ def _mistake(problem: str, path: Path, position: Position) -> ProjectError:
     )
 
 
-def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int]]:
+def _marks(text: str, start: int) -> Iterator[tuple[str, int]]:
     """Yield the punctuation marks outside of strings and comments, with their offsets."""
     for match in _TOKEN.finditer(text, start):
         if match.lastgroup == "mark":
