@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -23,18 +23,7 @@ REFUSED: Final = frozenset(("NODE_OPTIONS",))
 LOCAL_ONLY: Final = frozenset(("ANDROID_HOME",))
 """Variables specific to one machine, which only ``.local`` files may set."""
 
-_OF_PROGRAMS: Final = frozenset((
-    "PATH", "PATHEXT", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "COMSPEC", "SHELL",
-    "TMPDIR", "TMP", "TEMP", "BASH_ENV", "ENV", "IFS",
-    "LOCPATH", "GCONV_PATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN", "ICU_DATA",
-))  # fmt: skip
-_OF_PROGRAMS_PREFIXES: Final = (
-    "NODE_", "OPENSSL_", "SSL_CERT_", "SSLKEYLOG", "UV_", "V8_", "XDG_", "NPM_CONFIG_", "PIP_", "PYTHON",
-    "LD_", "DYLD_", "GLIBC_", "MALLOC_",
-)  # fmt: skip
-"""Variables by which Node.js, OpenSSL, the system's loader or our cache of programs choose programs, libraries and
-their configuration: native code could run through them before any of the project's own code."""
-_SECRETS: Final = ("DEVICE_TOKEN",)
+_TOKEN: Final = "DEVICE_TOKEN"  # noqa: S105  # its name
 _OURS: Final = "DEVICE_"
 
 _ON: Final = frozenset(("1", "true"))
@@ -59,38 +48,19 @@ class EnvResult:
         """Return the variables set by files."""
         return {name: self.values[name] for name in self.loaded}
 
-    @property
-    def withheld(self) -> tuple[str, ...]:
-        """The variables set by files that no program of the project receives, because they configure programs."""
-        return tuple(name for name in self.loaded if _configures_programs(name))
-
     def for_programs(self) -> dict[str, str]:
         """Return the environment for the project's own programs, such as its app config.
 
-        It has neither pytest-device's own variables nor any other that holds the access token or the users' password, and none of
-        ``withheld``.
+        It has neither pytest-device's own variables nor any other that holds the access token.
         """
-        values = [self.values.get(name, "") for name in _SECRETS]
-        secrets = [value for value in values if len(value) >= MIN_LENGTH]
-        withheld = frozenset(self.withheld)
+        token = self.values.get(_TOKEN, "")
+        has_token = len(token) >= MIN_LENGTH
 
         return {
             name: value
             for name, value in self.values.items()
-            if name not in withheld
-            and not name.startswith(_OURS)
-            and not any(secret in value for secret in secrets)
+            if not name.startswith(_OURS) and not (has_token and token in value)
         }
-
-
-def _configures_programs(name: str) -> bool:
-    # Windows ignores the case of names.
-    name = name.upper()
-    # The mode, which load_project sets.
-    if name == "NODE_ENV":
-        return False
-
-    return name in _OF_PROGRAMS or name.startswith(_OF_PROGRAMS_PREFIXES)
 
 
 def load_env(
@@ -138,14 +108,8 @@ def load_env(
 
     loaded = tuple(name for name in parsed if name not in environ)
     merged = {**environ, **{name: values[name] for name in loaded}}
-    result = EnvResult(names, tuple(files), loaded, merged, tuple(_unusual(mode)))
 
-    if result.withheld:
-        withheld = ", ".join(result.withheld)
-        warning = f"the environment files set {withheld}, which no program receives: set it in the shell"
-        result = replace(result, warnings=(*result.warnings, warning))
-
-    return result
+    return EnvResult(names, tuple(files), loaded, merged, tuple(_unusual(mode)))
 
 
 def _learn(values: Mapping[str, str], vendor: VendorProfile) -> None:
