@@ -344,9 +344,10 @@ class Options:
     )
     app_dynamic = Option(
         "auto",
-        "how to evaluate app.config.js and .ts: auto (with Node's permission flags, no protection), node (without "
-        "them), never",
-        "app_dynamic",
+        "whether to evaluate app.config.js and .ts, which run with your rights: auto, or never, for an untrusted project",
+        "choice",
+        "auto",
+        "never",
         group=Group.APP,
     )
     public_url: Option[str | None] = Option(

@@ -148,12 +148,6 @@ def share(text: str) -> Share:
     return _parsed(text, f"one of {', '.join(Share)}", Share)
 
 
-def app_dynamic(text: str) -> str:
-    return _parsed(
-        text, "one of auto, node, never", str, ("auto", "node", "never").__contains__
-    )
-
-
 def shard(text: str) -> str:
     rule = f"INDEX/TOTAL, for example 2/4, with TOTAL up to {_SHARDS_MAX}"
     index, total = _parsed(

@@ -79,18 +79,6 @@ def _load(root: Path, source: str, name: str = "app.config.js", **options: Any) 
         ("module.exports = () => {}", "not undefined"),
         ("process.exit(3)", "must not exit the process"),
         ("const a = {}; a.a = a; module.exports = a", "circular"),
-        (
-            "require('fs').writeFileSync('x', '1'); module.exports = {}",
-            "Access to this API has been restricted",
-        ),
-        (
-            "require('child_process').execSync('true'); module.exports = {}",
-            "Access to this API has been restricted",
-        ),
-        (
-            "module.exports = require('fs').readFileSync('/etc/passwd')",
-            "Access to this API has been restricted",
-        ),
         ("module.exports = () => ({then() {}})", "must not return a promise"),
         (
             "console.log('x'.repeat(2 ** 24)); module.exports = {}",
@@ -129,9 +117,7 @@ def test_an_endless_configuration_is_terminated(tmp_path: Path) -> None:
     put(tmp_path, project_files({}, **{"app.config.js": "while (true) {}"}))
     from pytest_device.app.dynamic import Evaluation
 
-    evaluation = Evaluation(
-        tmp_path / "app.config.js", "vendor", {}, os.environ, (tmp_path,)
-    )
+    evaluation = Evaluation(tmp_path / "app.config.js", "vendor", {}, os.environ)
     with pytest.raises(ProjectError, match="was not evaluated within 2 s"):
         evaluation.run(2)
     assert time.monotonic() - started < 20
@@ -187,11 +173,6 @@ def test_only_static_files_are_read_on_request(tmp_path: Path) -> None:
     project = _load(tmp_path, "process.exit(1)", dynamic="never")
     assert project.config["name"] == "Static"
     assert project.notes == ("did not run app.config.js: its values are missing",)
-
-
-def test_the_limits_can_be_lifted(tmp_path: Path) -> None:
-    source = "module.exports = {name: require('child_process').execSync('echo lifted').toString().trim()}"
-    assert _load(tmp_path, source, dynamic="node").config["name"] == "lifted"
 
 
 @pytest.mark.parametrize(
@@ -533,9 +514,7 @@ def test_the_run_reports_whether_the_projects_code_ran(
     )
     result = in_a_suite.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        ["device app: ran app.config.js with Node.js *, with its permission flags"]
-    )
+    result.stdout.fnmatch_lines(["device app: ran app.config.js with Node.js *"])
     result = in_a_suite.runpytest_inprocess(
         "-p", "no:cacheprovider", "--device-app-dynamic=never"
     )

@@ -299,7 +299,7 @@ def test_a_bad_file_is_one_error_with_the_position(tmp_path: Path) -> None:
         load_project(tmp_path)
     with pytest.raises(ProjectError, match="nowhere: is not a directory"):
         load_project(tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="must be 'auto', 'never' or 'node'"):
+    with pytest.raises(ConfigError, match="must be 'auto' or 'never'"):
         load_project(tmp_path, dynamic="always")  # type: ignore[arg-type]
 
 

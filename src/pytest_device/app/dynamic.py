@@ -1,7 +1,6 @@
 """Evaluation of dynamic app configs in Node.js.
 
-The project's code runs with the user's rights, as under its own tool. Node's permission flags are a guard rail against
-mistakes, such as a config that writes files; code that tries can get around them, so nothing relies on them.
+The project's code runs with the user's rights, as under its own tool.
 """
 
 import json
@@ -24,19 +23,14 @@ from pytest_device.redact import Redactor
 OLDEST: Final = (22, 18)
 """Oldest supported version of Node.js, the first that strips types without a flag."""
 
-LIMIT_SECONDS: Final = 20.0
-UNLIMITED_SECONDS: Final = 300.0
-"""Time limit without Node's permission flags, in seconds."""
+LIMIT_SECONDS: Final = 60.0
 MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
 
-_RESTRICTED: Final = "Access to this API has been restricted"
-"""Error message of Node.js for a missing permission."""
-_LIFTED: Final = "dynamic='node' (--device-app-dynamic=node, pytest-device app --dynamic node) omits Node's permission flags"
 _SCRIPT: Final = Path(__file__).with_name("evaluate.mjs")
 
 
 class Node(NamedTuple):
-    """A Node.js that supports TypeScript and the permission model."""
+    """A Node.js that supports TypeScript."""
 
     executable: Path
     version: str
@@ -53,13 +47,12 @@ class Evaluated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A config file to evaluate; Node's permission flags allow reading ``readable``, None omits the flags."""
+    """A config file to evaluate."""
 
     file: Path
     key: str
     context: Object
     environ: Mapping[str, str]
-    readable: Sequence[Path] | None
     secrets: Sequence[str] = ()
 
     def run(self, limit_seconds: float = LIMIT_SECONDS) -> Evaluated:
@@ -86,8 +79,6 @@ class Evaluation:
     def _evaluated(self, answer: Object, node: Node) -> Evaluated:
         problem = text_at(answer, "problem")
         if problem:
-            if _RESTRICTED in problem:
-                problem += f": {_LIFTED}"
             line = at(answer, "line")
             column = at(answer, "column")
             raise self._error(
@@ -97,14 +88,11 @@ class Evaluation:
                 text_at(answer, "file"),
             )
 
-        flags = "without" if self.readable is None else "with"
-        note = f"ran {self.file.name} with Node.js {node.version}, {flags} its permission flags"
-
         return Evaluated(
             object_at(answer, "config"),
             text_at(answer, "kind") or "",
             at(answer, "unused") is True,
-            note,
+            f"ran {self.file.name} with Node.js {node.version}",
         )
 
     def _error(
@@ -122,9 +110,6 @@ class Evaluation:
         flags = ["--no-warnings"]
         if nodejs.major_and_minor(node.version) < (26, 0):
             flags.append("--experimental-transform-types")
-        if self.readable is not None:
-            flags += ["--permission", f"--allow-fs-read={_SCRIPT}"]
-            flags += [f"--allow-fs-read={path}/*" for path in self.readable]
 
         return [node.executable, *flags, _SCRIPT]
 

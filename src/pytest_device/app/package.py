@@ -163,19 +163,6 @@ def read_package(root: Path, vendor: VendorProfile) -> PackageConfig:
     return package
 
 
-def workspace_root(root: Path) -> Path:
-    """Return the topmost directory with workspaces, to which libraries are hoisted, or else the project."""
-    topmost = root
-    for directory in _upwards(root):
-        path = directory / FILE
-        if not path.is_file():
-            continue
-        if directory == root or at(Document.read(path).value, "workspaces"):
-            topmost = directory
-
-    return topmost
-
-
 def _upwards(root: Path) -> tuple[Path, ...]:
     """Return a directory and those above it."""
     resolved = root.resolve()

@@ -19,14 +19,13 @@ from pytest_device.app.document import (
     object_at,
     text_at,
 )
-from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
+from pytest_device.app.dynamic import Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.keys import typed_config
 from pytest_device.app.package import (
     PackageConfig,
     read_package,
     with_defaults,
-    workspace_root,
 )
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.secret_patterns import is_secret, named_texts, secret_trails
@@ -37,7 +36,7 @@ from pytest_device.redact import named_secrets
 from pytest_device.secret_registry import SECRETS
 from pytest_device.spec import VENDOR
 
-Dynamic: TypeAlias = Literal["auto", "never", "node"]
+Dynamic: TypeAlias = Literal["auto", "never"]
 
 STATIC_FILES: Final = ("app.config.json", "app.json")
 DYNAMIC_FILES: Final = ("app.config.ts", "app.config.js")
@@ -209,8 +208,8 @@ def load_project(
         root: The project's directory, which has ``package.json``.
         mode: Selects the environment files (default: ``NODE_ENV``, else development).
         vendor: The vendor's profile, or only its word.
-        dynamic: How to evaluate a dynamic configuration. ``"never"`` reads only static files: use it for a project
-            that you don't trust. ``"node"`` omits Node's permission flags.
+        dynamic: Whether to evaluate a dynamic configuration. ``"never"`` reads only static files: use it for a
+            project that you don't trust.
         public: Whether to drop the keys that must not ship with the app.
         environ: The environment variables (default: those of this process).
         refused: Names of further variables that environment files must not set.
@@ -221,8 +220,8 @@ def load_project(
     """
     directory = Path(root).absolute()
     profile = profile_of(vendor)
-    if dynamic not in ("auto", "never", "node"):
-        raise ConfigError(f"dynamic={dynamic!r} must be 'auto', 'never' or 'node'")
+    if dynamic not in ("auto", "never"):
+        raise ConfigError(f"dynamic={dynamic!r} must be 'auto' or 'never'")
     if not directory.is_dir():
         raise ProjectError(
             "is not a directory", code="MODULE_NOT_FOUND", path=directory
@@ -328,7 +327,6 @@ def _evaluated(project: Project, path: Path, dynamic: Dynamic) -> Project:
         note = f"did not run {path.name}: its values are missing"
         return replace(project, dynamic_path=path, notes=(note,))
 
-    readable = None if dynamic == "node" else (workspace_root(project.root),)
     context: Object = {
         "projectRoot": str(project.root),
         "staticConfigPath": str(project.static_path) if project.static_path else None,
@@ -340,12 +338,9 @@ def _evaluated(project: Project, path: Path, dynamic: Dynamic) -> Project:
         project.vendor.key,
         context,
         project.env.for_programs(),
-        readable,
         _secrets(project),
     )
-    evaluated = evaluation.run(
-        LIMIT_SECONDS if dynamic == "auto" else UNLIMITED_SECONDS
-    )
+    evaluated = evaluation.run()
 
     config, _ = _section(evaluated.config, project.vendor, path)
     SECRETS.learn(*named_secrets(named_texts(config)))

@@ -53,9 +53,9 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
     )
     parser.add_argument(
         "--dynamic",
-        choices=("auto", "never", "node"),
-        help="how to evaluate app.config.js and .ts, which run with your rights: with Node's permission flags, "
-        "which are no protection (auto); without them (node); not at all, for a project that you don't trust (never)",
+        choices=("auto", "never"),
+        help="whether to evaluate app.config.js and .ts, which run with your rights: never for a project that you "
+        "don't trust",
     )
 
 
