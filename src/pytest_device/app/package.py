@@ -183,10 +183,6 @@ _WORDS: Final = {
     "¤": "currency", "¥": "yen", "©": "(c)", "®": "(r)", "€": "euro", "ß": "ss", "ẞ": "SS", "æ": "ae", "ø": "o",
     "đ": "dj", "ð": "d", "þ": "th", "ł": "l", "œ": "oe", "\u0131": "i", "™": "tm", "…": "...", "•": "*",
     **dict(zip("\u2013\u2014\u2018\u2019\u201c\u201d", "--''\"\"", strict=True)),
-    **dict(zip("абвгдезийклмнопрстуфхцыэ", "abvgdezijklmnoprstufhcye", strict=True)),
-    **dict(zip("αβγδεζηθικλμνξοπρςστυφχωіґ", "abgdezh8iklmn3oprsstyfxwig", strict=True)),
-    "ψ": "ps", "є": "ye", "ї": "yi", "ё": "yo", "ж": "zh", "ч": "ch", "ш": "sh", "щ": "sh", "ъ": "u",
-    "ь": "", "ю": "yu", "я": "ya",
 }  # fmt: skip
 _DROPPED: Final = re.compile(r"[^A-Za-z0-9_\s$*+~.()'\"!\-:@]+")
 
@@ -200,7 +196,8 @@ def with_defaults(config: Object, package: PackageConfig) -> Object:
     sdk_version = config.get("sdkVersion")
     defaults: Object = {
         "name": package.name,
-        "slug": _slug(name if isinstance(name, str) else package.name),
+        # A name in another script has none.
+        "slug": _slug(name if isinstance(name, str) else package.name) or None,
         "version": package.version,
         "description": text_at(package.content, "description"),
         "sdkVersion": _sdk_version(package) if sdk_version is None else sdk_version,
