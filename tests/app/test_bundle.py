@@ -49,26 +49,22 @@ def _inspect(
     "spelt",
     [
         lambda secret: secret.encode(),
-        lambda secret: secret.encode("utf-16-le"),
-        lambda secret: secret.encode("utf-16-be"),
         lambda secret: json.dumps(secret).encode(),
-        lambda secret: "".join(f"\\u{ord(sign):04x}" for sign in secret).encode(),
         *(
             lambda secret, n=n: base64.b64encode(b"abc"[:n] + secret.encode() + b"zz")
             for n in range(3)
         ),
     ],
 )
-@pytest.mark.parametrize("name", ["bundle.js", "bundle.hbc", "bundle.js.map"])
-def test_a_secret_is_found_in_any_encoding(
-    spelt: Callable[[str], bytes], name: str, tmp_path: Path
+def test_a_secret_is_found_in_each_encoding(
+    spelt: Callable[[str], bytes], tmp_path: Path
 ) -> None:
-    bundle = _inspect(tmp_path, b"x" * 1000 + spelt(SECRET) + b"y" * 1000, name)
+    bundle = _inspect(tmp_path, b"x" * 1000 + spelt(SECRET) + b"y" * 1000)
     [finding] = bundle.findings
     assert (finding.id, finding.severity, finding.path) == (
         "bundle-secret",
         "error",
-        tmp_path / "dist" / name,
+        tmp_path / "dist" / "bundle.js",
     )
     assert "API_SECRET" in finding.rule
     assert "hunter2" not in repr(bundle) + repr(finding)

@@ -63,14 +63,9 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def encodings(value: str) -> set[bytes]:
-    """Encode a value as UTF-8, UTF-16, base64 and JavaScript escapes, leaving out results that are too short."""
+    """Encode a value as UTF-8, base64 and JavaScript escapes, leaving out results that are too short."""
     utf_8 = _bytes(value)
-    utf_16_le = value.encode("utf-16-le", errors="surrogatepass")
-    utf_16_be = value.encode("utf-16-be", errors="surrogatepass")
-
-    encoded = {utf_8, utf_16_le, utf_16_be, *_base64(utf_8), *_base64(utf_16_le)}
-    for escaped in _escaped(value):
-        encoded.add(_bytes(escaped))
+    encoded = {utf_8, *_base64(utf_8), *map(_bytes, _escaped(value))}
 
     return {form for form in encoded if len(form) >= MIN_LENGTH}
 
@@ -81,22 +76,13 @@ def _bytes(text: str) -> bytes:
 
 
 def _escaped(value: str) -> Iterator[str]:
-    """Yield the ways to write a value in double quotes, single quotes, a template, and as character codes."""
+    """Yield the ways to write a value in double quotes, single quotes and a template."""
     for ascii_only in (True, False):
         yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
 
     escaped = value.replace("\\", "\\\\")
     yield escaped.replace("'", "\\'")
     yield escaped.replace("`", "\\`").replace("${", "\\${")
-
-    yield "".join(_short_code(character) for character in value)
-    yield "".join(f"\\u{ord(character):04x}" for character in value)
-
-
-def _short_code(character: str) -> str:
-    code = ord(character)
-
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"  # noqa: PLR2004
 
 
 def _base64(value: bytes) -> Iterator[bytes]:
