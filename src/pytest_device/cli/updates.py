@@ -21,65 +21,27 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = 2
 _MAX_KEY_BYTES: Final = 1024 * 1024
-_RULES: Final["Mapping[str, tuple[Severity, str, str]]"] = {
-    "disabled": (
-        "error",
-        "updates must be enabled in the build",
-        "set updates.enabled to true and build again",
-    ),
-    "url_missing": (
-        "error",
-        "the build must have the URL of an update service",
-        "set updates.url and build again",
-    ),
-    "url_invalid": (
-        "error",
-        "the URL of the update service must be valid",
-        "correct updates.url and build again",
-    ),
-    "platform": (
-        "error",
-        "the update must be for the platform of the build",
-        "export for the platform of the build",
-    ),
+_FIXES: Final["Mapping[str, tuple[Severity, str]]"] = {
+    "disabled": ("error", "set updates.enabled to true and build again"),
+    "url_missing": ("error", "set updates.url and build again"),
+    "url_invalid": ("error", "correct updates.url and build again"),
+    "platform": ("error", "export for the platform of the build"),
     "runtime_version": (
         "error",
-        "the update must have the runtime version of the build",
         "ship a new build, or publish for its runtime version",
     ),
-    "scope": (
-        "error",
-        "the update must be published where the build looks",
-        "publish at the URL that the build checks",
-    ),
-    "signature_missing": (
-        "error",
-        "an update for a build with a certificate must be signed",
-        "sign the update: --private-key",
-    ),
+    "scope": ("error", "publish at the URL that the build checks"),
+    "signature_missing": ("error", "sign the update: --private-key"),
     "signature_invalid": (
         "error",
-        "the update must be signed with the key of the build's certificate",
         "sign with the key of the build's certificate, or ship a build with the new one",
     ),
-    "asset_missing": ("error", "each file of the update must exist", "export again"),
-    "asset_hash": (
-        "error",
-        "each file of the update must have its hash",
-        "export again, and don't change the files afterwards",
-    ),
-    "not_newer": (
-        "error",
-        "the update must be newer than the one that the build runs",
-        "export again: only newer updates load",
-    ),
-    "unknown": (
-        "warning",
-        "all facts about the update and the build should be known",
-        "supply it, for example in a JSON file for --build",
-    ),
+    "asset_missing": ("error", "export again"),
+    "asset_hash": ("error", "export again, and don't change the files afterwards"),
+    "not_newer": ("error", "export again: only newer updates load"),
+    "unknown": ("warning", "supply it, for example in a JSON file for --build"),
 }
-"""Severity, rule and fix of each reason against an update, by code."""
+"""Severity and fix of each reason against an update, by code."""
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
@@ -125,9 +87,8 @@ def _check(parsed: argparse.Namespace) -> int:
             _finding(reason, parsed.update, path) for reason in verdict.reasons
         ]
 
-    rules = {_id(code): rule for code, (_, rule, _) in _RULES.items()}
     loads = {name: _WORDS[ok] for name, ok in verdicts.items()}
-    failed = report(findings, parsed.format, rules, loads=loads)
+    failed = report(findings, parsed.format, loads=loads)
     if failed:
         return failed
     return UNKNOWN if None in verdicts.values() else 0
@@ -199,7 +160,7 @@ def _id(code: str) -> str:
 def _finding(reason: "Reason", update: Path, build: Path) -> "Finding":
     from pytest_device.app import Finding
 
-    severity, _, fix = _RULES[reason.code]
+    severity, fix = _FIXES[reason.code]
     return Finding(
         _id(reason.code),
         severity,

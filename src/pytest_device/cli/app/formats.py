@@ -1,22 +1,17 @@
-"""Output formats for findings: text, JSON, SARIF and GitHub annotations."""
+"""Output formats for findings: text and JSON."""
 
 import argparse
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
-from urllib.parse import quote
 
-from pytest_device.cli.masked import print_annotations
-from pytest_device.escape import escaped
 from pytest_device.figures import counted
 
 if TYPE_CHECKING:
     from pytest_device.app import Finding
 
-_ANNOTATIONS: Final = {"error": "error", "warning": "warning", "note": "notice"}
-"""GitHub's words for the severities."""
+_SEVERITIES: Final = ("error", "warning", "note")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -31,15 +26,11 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 def report(
     findings: "Iterable[Finding]",
     format: str,  # noqa: A002  # the option
-    rules: Mapping[str, str],
     **facts: object,
 ) -> int:
-    """Print findings, and facts if the format supports them; return 1 if there are errors.
-
-    ``rules`` describes the rule of each finding that the command can report, by ID.
-    """
+    """Print findings and facts; return 1 if there are errors."""
     listed = list(findings)
-    FORMATS[format](listed, rules, facts)
+    FORMATS[format](listed, facts)
     has_errors = any(finding.severity == "error" for finding in _failed(listed))
     return int(has_errors)
 
@@ -66,9 +57,7 @@ def shown_path(path: Path) -> str:
         return path.as_posix()
 
 
-def _text(
-    findings: "Sequence[Finding]", _: Mapping[str, str], facts: Mapping[str, object]
-) -> None:
+def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     for name, value in facts.items():
         for line in _lines(value):
             print(f"{name.replace('_', ' ')}: {line}")
@@ -85,7 +74,7 @@ def _text(
             print(f"skipped: {finding.rule} [{finding.id}]: {finding.fix}")
 
     counts: list[str] = []
-    for severity in _ANNOTATIONS:
+    for severity in _SEVERITIES:
         number = sum(finding.severity == severity for finding in failed)
         counts.append(counted(number, severity))
     passed = sum(finding.status == "passed" for finding in findings)
@@ -114,9 +103,7 @@ def _as_text(value: object) -> str:
     return str(value)
 
 
-def _json(
-    findings: "Sequence[Finding]", _: Mapping[str, str], facts: Mapping[str, object]
-) -> None:
+def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     listed: list[dict[str, object]] = []
     for finding in findings:
         fields = {name: getattr(finding, name) for name in finding.__slots__}
@@ -124,81 +111,6 @@ def _json(
     print(json.dumps({**facts, "findings": listed}, default=dict))
 
 
-def _sarif(
-    findings: "Sequence[Finding]", rules: Mapping[str, str], facts: Mapping[str, object]
-) -> None:
-    failed = _failed(findings)
-    broken = dict.fromkeys(finding.id for finding in failed)
-    described = [
-        {"id": name, "shortDescription": {"text": rules[name]}} for name in broken
-    ]
-    driver = {"name": "pytest-device", "rules": described}
-    run = {
-        "tool": {"driver": driver},
-        "results": [_result(finding) for finding in failed],
-        "properties": dict(facts),
-    }
-    print(
-        json.dumps(
-            {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, default=dict
-        )
-    )
-
-
-_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-
-
-def _result(finding: "Finding") -> dict[str, object]:
-    uri = quote(os.fsencode(shown_path(finding.path)))
-    location: dict[str, object] = {"artifactLocation": {"uri": uri}}
-    if finding.line:
-        location["region"] = {
-            "startLine": finding.line,
-            "startColumn": finding.column,
-        }
-
-    return {
-        "ruleId": finding.id,
-        "level": finding.severity,
-        "message": {"text": f"{finding.rule}. Fix: {finding.fix}"},
-        "locations": [{"physicalLocation": location}],
-    }
-
-
-def _github(
-    findings: "Sequence[Finding]", _: Mapping[str, str], _facts: Mapping[str, object]
-) -> None:
-    for finding in _failed(findings):
-        properties = f"file={_property(shown_path(finding.path))}"
-        if finding.line:
-            properties += f",line={finding.line},col={finding.column}"
-        message = (
-            escaped(f"{finding.rule}. Fix: {finding.fix} [{finding.id}]")
-            .replace("%", "%25")
-            .replace("\n", "%0A")
-        )
-        command = _ANNOTATIONS[finding.severity]
-        print_annotations([f"::{command} {properties}::{message}"])
-
-
-def _property(text: str) -> str:
-    return (
-        escaped(text)
-        .replace("%", "%25")
-        .replace("\n", "%0A")
-        .replace(":", "%3A")
-        .replace(",", "%2C")
-    )
-
-
 FORMATS: Final[
-    Mapping[
-        str,
-        "Callable[[Sequence[Finding], Mapping[str, str], Mapping[str, object]], None]",
-    ]
-] = {
-    "text": _text,
-    "json": _json,
-    "sarif": _sarif,
-    "github": _github,
-}
+    Mapping[str, "Callable[[Sequence[Finding], Mapping[str, object]], None]"]
+] = {"text": _text, "json": _json}

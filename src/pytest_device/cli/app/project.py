@@ -43,7 +43,6 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 def _check(parsed: argparse.Namespace) -> int:
     from pytest_device.app import check
-    from pytest_device.app.checks.finding import RULES
     from pytest_device.app.checks.vendor import profile_entries
 
     project = project_of(parsed, needs_config=False)
@@ -59,7 +58,6 @@ def _check(parsed: argparse.Namespace) -> int:
     return report(
         findings,
         parsed.format,
-        {name: rule for name, (_, rule) in RULES.items()},
         profile=[entry.to_dict() for entry in profile_entries(project)],
     )
 
@@ -104,14 +102,12 @@ def _add_bundle(parser: argparse.ArgumentParser) -> None:
 
 def _bundle(parsed: argparse.Namespace) -> int:
     from pytest_device.app.bundle import inspect_bundle
-    from pytest_device.app.checks.finding import BUNDLE_RULES
 
     project = project_of(parsed, needs_config=False)
     inspection = inspect_bundle(parsed.bundle, project, allowed=parsed.allow)
     return report(
         inspection.findings,
         parsed.format,
-        {name: rule for name, (_, rule) in BUNDLE_RULES.items()},
         public=inspection.public,
         addresses=inspection.addresses,
         debug_ids=inspection.debug_ids,
@@ -126,7 +122,7 @@ CHECK: Final = Command(
     description="Check a project. Each finding has an ID, a place and a fix.",
     examples={
         "app check": "check the project in the current directory",
-        "app check ../app --format github": "check another one, with annotations for GitHub",
+        "app check ../app --format json": "check another one, for a program",
     },
     statuses=statuses("findings that are errors"),
     add_options=_add_check,
