@@ -1,18 +1,21 @@
 """Matching of URLs to routes, as the server of a web build does."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pytest_device.app.routes.names import Route, is_group, parameter
+from pytest_device.app.routes.names import Parameter, Route, is_group, parameter
 from pytest_device.errors import ConfigError
 from pytest_device.redact import shown
 
 MAX_LENGTH: Final = 8192
 
 Kind: TypeAlias = Literal["html", "api", "not_found", "layout"]
+Span: TypeAlias = tuple[Parameter, int, int]
+"""A parameter with the indexes where its segments start and stop."""
+Stops: TypeAlias = Callable[[str, tuple[str, ...], int], Iterable[int]]
+"""The indexes where a part may stop, by part, segments and the index where it starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,73 +36,86 @@ class Match:
     screens: tuple[str, ...] = ()
 
 
-class _Step:
-    """A node of the route tree, with children for literal segments, groups, parameters and catch-alls."""
-
-    def __init__(self) -> None:
-        self.literal: dict[str, _Step] = {}
-        self.group: dict[str, _Step] = {}
-        self.single: dict[str, _Step] = {}
-        self.several: dict[str, _Step] = {}
-        self.ends: list[int] = []
-        """Numbers of the routes that end here, in the order of precedence."""
-
-    def next(self, segment: str) -> "_Step":
-        """Return the child for a segment of a route's name; create it if needed."""
-        dynamic = parameter(segment)
-        if dynamic is not None:
-            children = self.several if dynamic.catch_all else self.single
-            return children.setdefault(dynamic.name, _Step())
-
-        children = self.group if is_group(segment) else self.literal
-
-        return children.setdefault(segment, _Step())
-
-
 class Matcher:
-    """A tree of routes with shared prefixes; of several that match, the first wins."""
+    """The routes in the order of precedence; of several that match, the first wins."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = routes
-        self._root = _Step()
-
-        for number, route in enumerate(routes):
-            step = self._root
-            for segment in route.visible:
-                step = step.next(segment)
-            step.ends.append(number)
 
     def match(self, url: str) -> Match | None:
         """Return the first route that matches a path or URL, or None. Raises ConfigError if it is no URL."""
         path = path_of(url).lstrip("/").removesuffix("/")
         segments = tuple(path.split("/")) if path else ()
-        best = _Search(segments).best(self._root, 0)
-        if best is None:
-            return None
+        for route in self._routes:
+            spans = spans_of(route.visible, segments, _stops)
+            if spans is not None:
+                return _match(route, spans, segments)
 
-        route = self._routes[best.number]
-        raw_params: dict[str, str | None] = {}
-        for name, start, stop in best.spans:
-            raw_params[name] = "/".join(segments[start:stop]) or None
+        return None
 
-        params: dict[str, str | list[str]] = {}
-        catch_alls = {item.name for item in route.parameters if item.catch_all}
-        for name, value in raw_params.items():
-            if name not in catch_alls:
-                params[name] = unquote(value or "")
-            elif value is None:
-                params[name] = []
-            else:
-                params[name] = [unquote(part) for part in value.split("/")]
 
-        return Match(
-            cast("Kind", route.kind),
-            route.name,
-            route.page,
-            route.file,
-            params,
-            raw_params,
-        )
+def _match(route: Route, spans: Sequence[Span], segments: tuple[str, ...]) -> Match:
+    raw_params: dict[str, str | None] = {}
+    params: dict[str, str | list[str]] = {}
+    for item, start, stop in spans:
+        raw = "/".join(segments[start:stop]) or None
+        raw_params[item.name] = raw
+        values = [unquote(part) for part in (raw or "").split("/")]
+        if item.catch_all:
+            params[item.name] = values if raw else []
+        else:
+            params[item.name] = values[0]
+
+    return Match(
+        cast("Kind", route.kind),
+        route.name,
+        route.page,
+        route.file,
+        params,
+        raw_params,
+    )
+
+
+def spans_of(
+    parts: tuple[str, ...], segments: tuple[str, ...], stops: Stops, start: int = 0
+) -> tuple[Span, ...] | None:
+    """Return where each parameter's segments are, or None if the parts don't match the segments from an index.
+
+    ``stops`` returns the indexes where a part may stop, in the order in which they are tried.
+    """
+    if not parts:
+        return () if start == len(segments) else None
+
+    part, *others = parts
+    for stop in stops(part, segments, start):
+        spans = spans_of(tuple(others), segments, stops, stop)
+        if spans is None:
+            continue
+
+        item = parameter(part)
+
+        return spans if item is None else ((item, start, stop), *spans)
+
+    return None
+
+
+def _stops(part: str, segments: tuple[str, ...], start: int) -> Iterable[int]:
+    """Return where a part may stop: a catch-all takes as little as possible, and rather a segment than none."""
+    after = start + 1
+    segment = segments[start] if start < len(segments) else None
+    item = parameter(part)
+    if item and item.catch_all:
+        return (*range(after, len(segments) + 1), start)
+    # A URL may name a group or leave it out.
+    if is_group(part):
+        return (after, start) if segment == part else (start,)
+    if segment is None:
+        return ()
+
+    # An empty segment, as in "/orders//", is no value. A file's name may itself contain percent-encoded characters.
+    fits = segment != "" if item else part in (segment, unquote(segment))
+
+    return (after,) if fits else ()
 
 
 def checked_split(url: str) -> SplitResult:
@@ -152,96 +168,3 @@ def without_address(path: str) -> str:
     _, separator, path_in_app = path.partition("/--/")
 
     return path_in_app if separator else path
-
-
-class _Candidate(NamedTuple):
-    """The number of a matching route, and each parameter with the indexes where its segments start and stop."""
-
-    number: int
-    spans: tuple[tuple[str, int, int], ...] = ()
-
-
-class _Search:
-    """A search that tries each node once with each rest of the segments, so that catch-alls don't multiply the work."""
-
-    def __init__(self, segments: tuple[str, ...]) -> None:
-        self._segments = segments
-        self._best: dict[tuple[_Step, int], _Candidate | None] = {}
-        self._stops: dict[_Step, list[int]] = {}
-
-    def best(self, step: _Step, at: int) -> _Candidate | None:
-        """Return the first route under a node that matches all segments from an index."""
-        key = step, at
-        if key not in self._best:
-            best: _Candidate | None = None
-            for candidate in self._candidates(step, at):
-                if candidate is None:
-                    continue
-                if best is None or candidate.number < best.number:
-                    best = candidate
-            self._best[key] = best
-
-        return self._best[key]
-
-    def _candidates(self, step: _Step, at: int) -> Iterator[_Candidate | None]:
-        """Yield the best match for each way to continue from a node, None if there is none."""
-        if at == len(self._segments):
-            for number in step.ends:
-                yield _Candidate(number)
-        else:
-            yield from self._after_segment(step, at)
-
-        # Groups need no segment, and catch-alls match also without any.
-        for child in step.group.values():
-            yield self.best(child, at)
-        for name, child in step.several.items():
-            if at < len(self._segments):
-                stop = self._stops_of(child)[at + 1]
-                yield self._with_parameter(name, child, at, stop)
-            yield self._with_parameter(name, child, at, at)
-
-    def _after_segment(self, step: _Step, at: int) -> Iterator[_Candidate | None]:
-        """Yield the best match for each child that takes one segment."""
-        segment = self._segments[at]
-        # A file's name may itself contain percent-encoded characters.
-        for text in {segment, unquote(segment)}:
-            if text in step.literal:
-                yield self.best(step.literal[text], at + 1)
-
-        # An empty segment, as in "/orders//", is no value.
-        if segment:
-            for name, child in step.single.items():
-                yield self._with_parameter(name, child, at, at + 1)
-
-        if segment in step.group:
-            yield self.best(step.group[segment], at + 1)
-
-    def _with_parameter(
-        self, name: str, step: _Step, at: int, stop: int
-    ) -> _Candidate | None:
-        """Return the best match in which a parameter takes the segments from ``at`` to ``stop``."""
-        rest = self.best(step, stop)
-        if rest is None:
-            return None
-
-        return _Candidate(rest.number, ((name, at, stop), *rest.spans))
-
-    def _stops_of(self, step: _Step) -> list[int]:
-        """Return, for each index, the best of the indexes from there where the segments of a catch-all can stop."""
-        if step not in self._stops:
-            # From the end, each index is compared with the best one behind it only.
-            stop = len(self._segments)
-            stops = [stop]
-            for at in range(stop - 1, -1, -1):
-                if self._rank(step, at) <= self._rank(step, stop):
-                    stop = at
-                stops.append(stop)
-            self._stops[step] = stops[::-1]
-
-        return self._stops[step]
-
-    def _rank(self, step: _Step, at: int) -> float:
-        """Return the number of the best route from an index, infinite without one."""
-        best = self.best(step, at)
-
-        return math.inf if best is None else best.number

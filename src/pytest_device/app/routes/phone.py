@@ -1,16 +1,18 @@
 """Matching of URLs to screens, as the router in the app does: its order is not the server's."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, cmp_to_key
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, cast
 from urllib.parse import SplitResult, parse_qs, parse_qsl, quote, unquote, urlunsplit
 
 from pytest_device.app.routes.match import (
     Kind,
     Match,
+    Span,
     checked_split,
+    spans_of,
     without_address,
 )
 from pytest_device.app.routes.names import (
@@ -32,9 +34,6 @@ _ENCODED_DOT: Final = re.compile("%2e", re.IGNORECASE)
 
 _LITERAL, _SINGLE, _SEVERAL, _NOT_FOUND, _END = range(5)
 """How a part of a pattern ranks: the first in this list comes first."""
-
-_Starts: TypeAlias = range | frozenset[int]
-"""Indexes of the segments from which the rest of a pattern matches."""
 
 
 class PhoneMatcher:
@@ -82,7 +81,7 @@ class PhoneMatcher:
     def _first(self, segments: tuple[str, ...]) -> "_Opened | None":
         """Return the first screen that matches the segments of a path."""
         for screen in self._screens:
-            spans = _spans(screen.parts, segments)
+            spans = spans_of(screen.parts, segments, _stops)
             if spans is not None:
                 return _Opened(screen, spans)
 
@@ -169,10 +168,10 @@ class _Screen:
 
 
 class _Opened(NamedTuple):
-    """A matching screen, and each parameter with the indexes where its segments start and stop."""
+    """A matching screen, and where the segments of its parameters are."""
 
     screen: _Screen
-    spans: tuple[tuple[Parameter, int, int], ...]
+    spans: tuple[Span, ...]
 
 
 def _sign(first: tuple[object, ...], second: tuple[object, ...]) -> int:
@@ -342,79 +341,23 @@ def _resolved(path: str) -> list[str]:
     return segments
 
 
-def _spans(
-    parts: tuple[str, ...], segments: tuple[str, ...]
-) -> tuple[tuple[Parameter, int, int], ...] | None:
-    """Return where each parameter's segments are, or None if the parts don't match; the first takes the most.
-
-    Backtracking would take exponential time with several catch-alls. Two passes take the product of both lengths:
-    one from the end finds where each part may start, one from the beginning chooses.
-    """
-    starts: list[_Starts] = [frozenset((len(segments),))]
-    for part in reversed(parts):
-        before = _starts_before(part, starts[-1], segments)
-        if not before:
-            return None
-        starts.append(before)
-    starts.reverse()
-    if 0 not in starts[0]:
-        return None
-
-    start = 0
-    spans: list[tuple[Parameter, int, int]] = []
-    for part, following in zip(parts, starts[1:], strict=True):
-        stop = _stop(part, start, following, segments)
-        dynamic = parameter(part)
-        if dynamic is not None:
-            spans.append((dynamic, start, stop))
-        start = stop
-
-    return tuple(spans)
-
-
-def _starts_before(part: str, following: _Starts, segments: tuple[str, ...]) -> _Starts:
-    """Return the indexes from which a part matches so that the following ones can."""
-    if is_group(part):
-        # A URL may name a group or leave it out.
-        return frozenset((*following, *_literal_starts(part, following, segments)))
-
+def _stops(part: str, segments: tuple[str, ...], start: int) -> Iterable[int]:
+    """Return where a part may stop: a catch-all takes as much as possible, at least one segment."""
+    after = start + 1
+    segment = segments[start] if start < len(segments) else None
     rank = _rank(part)
-    if rank == _LITERAL:
-        return _literal_starts(part, following, segments)
-    if rank == _SINGLE:
-        return frozenset(start - 1 for start in following if start > 0)
+    if rank >= _SEVERAL:
+        return range(len(segments), start, -1)
 
-    # A catch-all takes at least one segment, and any number before the last start.
-    return range(max(following))
-
-
-def _literal_starts(
-    part: str, following: _Starts, segments: tuple[str, ...]
-) -> frozenset[int]:
-    """Return the indexes before the following ones whose segment is the part itself."""
-    text = _text(part)
-
-    return frozenset(
-        start - 1 for start in following if start > 0 and segments[start - 1] == text
-    )
-
-
-def _text(part: str) -> str:
-    """Return a literal part as URLs contain it."""
     # The router encodes the spaces of a file's name and nothing else.
-    return part.replace(" ", "%20")
+    is_named = segment == part.replace(" ", "%20")
+    # A URL may name a group or leave it out.
+    if is_group(part):
+        return (after, start) if is_named else (start,)
 
+    fits = is_named if rank == _LITERAL else segment is not None
 
-def _stop(part: str, start: int, following: _Starts, segments: tuple[str, ...]) -> int:
-    """Return the index behind the segments that a part takes, as many as the following ones allow."""
-    if _rank(part) >= _SEVERAL:
-        return max(following)
-    if not is_group(part):
-        return start + 1
-
-    is_named = start < len(segments) and segments[start] == _text(part)
-
-    return start + 1 if is_named and start + 1 in following else start
+    return (after,) if fits else ()
 
 
 def _value(item: Parameter, raw: str) -> str | list[str]:
