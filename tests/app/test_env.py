@@ -72,12 +72,6 @@ def test_a_refused_variable_can_be_allowed_in_the_shell_but_not_a_file_switch(
         load_env(tmp_path, environ=allowed)
 
 
-def test_a_project_can_refuse_more_variables(tmp_path: Path) -> None:
-    put(tmp_path, {".env": "DATABASE_URL=x"})
-    with pytest.raises(ConfigError, match="DATABASE_URL"):
-        load_env(tmp_path, environ={}, refused=["DATABASE_URL"])
-
-
 def test_the_files_can_be_turned_off(tmp_path: Path) -> None:
     put(tmp_path, {".env": "A=1"})
     result = load_env(tmp_path, environ={"VENDOR_NO_DOTENV": "1"})

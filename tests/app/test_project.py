@@ -174,12 +174,6 @@ def test_another_vendor_reads_its_own_names(tmp_path: Path) -> None:
         load_project(tmp_path, vendor="Acme Inc")
 
 
-def test_a_project_can_refuse_more_variables(tmp_path: Path) -> None:
-    put(tmp_path, project_files({}, **{".env": "DATABASE_URL=x"}))
-    with pytest.raises(ConfigError, match="DATABASE_URL"):
-        load_project(tmp_path, environ={}, refused=["DATABASE_URL"])
-
-
 def test_hoisted_libraries_are_found(tmp_path: Path) -> None:
     put(tmp_path, {"node_modules/vendor/package.json": {"version": "56.2.1"}})
     put(tmp_path / "apps/one", {"package.json": {"name": "one"}, "app.json": {}})

@@ -69,7 +69,6 @@ def load_env(
     environ: Mapping[str, str] | None = None,
     *,
     vendor: VendorProfile | str = VENDOR,
-    refused: Iterable[str] = (),
 ) -> EnvResult:
     """Return the environment of a project in a mode, without changing ``os.environ``.
 
@@ -78,7 +77,6 @@ def load_env(
         mode: The mode that selects the files, see `env_files`.
         environ: The environment variables, which win over those of files (default: those of this process).
         vendor: The vendor's profile, or only its word.
-        refused: Names of further variables that files must not set.
 
     Raises:
         ProjectError: A file can't be read, or sets a variable that it must not set.
@@ -95,7 +93,7 @@ def load_env(
         text = read_existing(Path(root, name))
         if text is not None:
             files[name] = list(assignments(text))
-    _check(files, profile, REFUSED | frozenset(refused), environ)
+    _check(files, profile, environ)
 
     # The lowest precedence first: later ones replace a value, not its place.
     parsed: dict[str, str] = {}
@@ -162,7 +160,6 @@ class _Rules:
     """Which variables environment files must not set."""
 
     internal: frozenset[str]
-    refused: frozenset[str]
     allowed: frozenset[str]
     unsafe: str
     """Name of the variable that allows refused ones."""
@@ -174,7 +171,7 @@ class _Rules:
             return "contains a zero byte, which no environment variable can: delete it"
         if name in self.internal or name.startswith(SYSTEM.loader_prefix or "\0"):
             return "must not be set in an environment file: set it in the shell"
-        if name in self.refused - self.allowed:
+        if name in REFUSED - self.allowed:
             return (
                 "must not be set in an environment file: set it in the shell, "
                 f"or allow it with {self.unsafe}={name}"
@@ -188,7 +185,6 @@ class _Rules:
 def _check(
     files: Mapping[str, list[Assignment]],
     vendor: VendorProfile,
-    refused: frozenset[str],
     environ: Mapping[str, str],
 ) -> None:
     """Raise ProjectError with all variables that the files must not set."""
@@ -197,7 +193,6 @@ def _check(
     allowed = [name.strip() for name in environ.get(unsafe, "").split(",")]
     rules = _Rules(
         internal=frozenset((vendor.variable("NO_DOTENV"), unsafe, loaded)),
-        refused=refused,
         allowed=frozenset(allowed),
         unsafe=unsafe,
     )

@@ -200,7 +200,6 @@ def load_project(
     dynamic: Dynamic = "auto",
     public: bool = False,
     environ: Mapping[str, str] | None = None,
-    refused: Iterable[str] = (),
 ) -> Project:
     """Load the project in a directory; a dynamic configuration runs the project's code in Node.js.
 
@@ -212,7 +211,6 @@ def load_project(
             project that you don't trust.
         public: Whether to drop the keys that must not ship with the app.
         environ: The environment variables (default: those of this process).
-        refused: Names of further variables that environment files must not set.
 
     Raises:
         ProjectError: The directory is no project, a file is invalid, or the project's code fails.
@@ -243,7 +241,7 @@ def load_project(
     mode = mode or environ.get("NODE_ENV") or "development"
     # The project's code sees the mode, too.
     environ = {**environ, "NODE_ENV": mode}
-    env = load_env(directory, mode, environ, vendor=profile, refused=refused)
+    env = load_env(directory, mode, environ, vendor=profile)
 
     project = Project(
         directory,
