@@ -1,7 +1,6 @@
 """Routes and the naming conventions of their files: segments, groups, parameters, platforms and special files."""
 
 import itertools
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,9 +11,6 @@ NOT_FOUND: Final = "+not-found"
 LAYOUT: Final = "_layout"
 NATIVE_INTENT: Final = "+native-intent"
 """A file whose code rewrites the links that open the app."""
-
-MAX_SPREAD: Final = 1_000
-"""Maximum number of routes for one file."""
 
 _EXTENSION: Final = re.compile(r"\.[jt]sx?$")
 _ROOT_FILES: Final = ("+html", NATIVE_INTENT, "+middleware")
@@ -91,13 +87,6 @@ def _problem(name: str, kind: str, platform: str | None) -> str:
         )
     if last.startswith("(") and last.endswith(")"):
         return "a file cannot be a group: move it into a directory of this name"
-    if (
-        math.prod(len(alternatives(segment)) for segment in name.split("/"))
-        > MAX_SPREAD
-    ):
-        return (
-            f"its arrays of groups make more than {MAX_SPREAD} routes: use fewer groups"
-        )
     if kind == "html" and last.startswith("+"):
         return (
             f"only {NOT_FOUND} and API routes have a plus sign: rename it to {last[1:]}"

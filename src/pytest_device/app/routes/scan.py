@@ -24,8 +24,6 @@ from pytest_device.app.routes.names import (
 from pytest_device.app.routes.phone import PhoneMatcher
 from pytest_device.errors import ConfigError, ProjectError
 
-MAX_FILES: Final = 100_000
-MAX_DEPTH: Final = 50
 _SKIPPED: Final = frozenset(("node_modules", ".git"))
 
 
@@ -55,7 +53,7 @@ class Routes:
     ) -> "Routes":
         """Scan a routes directory; without ``platform``, platform files only count if a shared file exists.
 
-        Raises ProjectError if the directory can't be read, or has more than 100,000 files or 50 levels.
+        Raises ProjectError if the directory can't be read.
         """
         directory = Path(app_dir)
         files = _files(directory)
@@ -267,35 +265,19 @@ class _Tree:
 
 def _files(directory: Path) -> Iterator[str]:
     """Yield the paths of all files under a directory; links to directories are not followed and end in a slash."""
-    pending = [("", 0)]
-    count = 0
-    while pending:
-        below, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            raise ProjectError(
-                f"has more than {MAX_DEPTH} levels of directories",
-                path=directory / below,
-            )
+    for parent, names, files in os.walk(directory, onerror=_unread):
+        # In place: that is how os.walk learns which directories to enter.
+        names[:] = [name for name in names if name not in _SKIPPED]
+        below = Path(parent).relative_to(directory)
 
-        for entry in _entries(directory / below):
-            path = f"{below}{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _SKIPPED:
-                    pending.append((f"{path}/", depth + 1))
-                continue
-
-            count += 1
-            if count > MAX_FILES:
-                raise ProjectError(f"has more than {MAX_FILES} files", path=directory)
-
-            yield f"{path}/" if entry.is_symlink() and entry.is_dir() else path
+        for name in files:
+            yield (below / name).as_posix()
+        for name in names:
+            if Path(parent, name).is_symlink():
+                yield f"{(below / name).as_posix()}/"
 
 
-def _entries(directory: Path) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(directory) as entries:
-            return list(entries)
-    except OSError as error:
-        raise ProjectError(
-            f"cannot be read: {error.strerror or error}", path=directory
-        ) from None
+def _unread(error: OSError) -> None:
+    raise ProjectError(
+        f"cannot be read: {error.strerror or error}", path=Path(error.filename)
+    ) from None
