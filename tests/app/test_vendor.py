@@ -94,13 +94,6 @@ def test_a_value_that_breaks_its_rule_is_refused(
         VendorProfile(**{field: value})
 
 
-def test_an_unknown_field_is_refused_with_a_suggestion() -> None:
-    with pytest.raises(ConfigError, match=r"'scheme' .*: did you mean client_scheme"):
-        VendorProfile("acme", scheme="acm")  # type: ignore[call-arg]
-    with pytest.raises(ConfigError, match=r"'x' .*: use word, key, .*token_type"):
-        VendorProfile(x="y")  # type: ignore[call-arg]
-
-
 def test_the_profile_has_the_scheme_of_redirects_to_the_development_client() -> None:
     assert (
         make_redirect_uri(

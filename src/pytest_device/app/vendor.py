@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from difflib import get_close_matches
-from typing import Final, Self, cast
+from dataclasses import dataclass
+from typing import Final, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.spec import VENDOR, VENDOR_FIELDS
@@ -23,7 +22,7 @@ class VendorProfile:
     >>> profile.header("protocol-version"), profile.variable("PUBLIC_URL")
     ('forge-protocol-version', 'ACME_PUBLIC_URL')
 
-    Raises ConfigError for an unknown field, or a value that breaks the rule of its field.
+    Raises ConfigError for a value that breaks the rule of its field.
     """
 
     word: str = VENDOR
@@ -45,23 +44,6 @@ class VendorProfile:
     """Key of the token in the reply to that request."""
     token_type: str = ""
     """Type of the push service's tokens."""
-
-    def __new__(cls, *_: object, **values: object) -> Self:
-        # Dataclasses report an unknown field as a TypeError without a suggestion.
-        names = [field.name for field in fields(cls)]
-        for name in values:
-            if name in names:
-                continue
-
-            close_names = get_close_matches(name, names, n=1)
-            hint = f"use {', '.join(names)}"
-            if close_names:
-                hint = f"did you mean {close_names[0]}"
-            raise ConfigError(
-                f"{name!r} is not a field of the vendor's profile: {hint}"
-            )
-
-        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         if not _WORD.fullmatch(str(cast("object", self.word))):
