@@ -32,21 +32,6 @@ def test_each_line_has_a_test_or_a_reason(line: Any) -> None:
     }
 
 
-def test_what_is_left_to_the_bundler_is_documented_with_the_reason() -> None:
-    page = (
-        (ROOT / "docs/app-checks.md").read_text().partition("## Left to the bundler")[2]
-    )
-    left = [
-        line
-        for line in LINES
-        if "not_tested" in line and line["line"].startswith(("Bundler", "Typed routes"))
-    ]
-    assert [
-        f"| {line['line'].partition(': ')[2]} | {line['not_tested'].rpartition('behavior: ')[2]} |"
-        for line in left
-    ] == [row for row in page.splitlines() if row.startswith("| ")][2:]
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_no_number_in_a_list_is_missing(part: str) -> None:
     mine = [

@@ -92,14 +92,6 @@ def test_another_vendor_has_its_own_variables(tmp_path: Path) -> None:
     ).loaded == ("A",)
 
 
-def test_tests_ignore_the_personal_file(tmp_path: Path) -> None:
-    assert load_env(tmp_path, "test", {}).files == (
-        ".env.test.local",
-        ".env.test",
-        ".env",
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "values"),
     [

@@ -133,9 +133,7 @@ def test_what_a_development_build_registers_opens_the_app(
         check_url(url, link.project, development_client=True)
 
 
-@pytest.mark.parametrize(
-    "scheme", ["vendor+other", "other+my-notes", "vendor+", "my-notes", "no_app"]
-)
+@pytest.mark.parametrize("scheme", ["vendor+other", "other+my-notes", "no_app"])
 def test_the_scheme_of_another_apps_development_build_is_refused(
     scheme: str, tmp_path: Path
 ) -> None:

@@ -268,7 +268,6 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
             {"package.json": {}, "app.json": "{a: .5, b:'" + "x" * 70_000 + "'}"},
             "larger than 64 kB and is not JSON",
         ),
-        ({"package.json": {}, "app.json": "[" * 90 + "]"}, "app.json"),
     ],
 )
 def test_a_bad_project_is_one_clear_error(
@@ -336,20 +335,6 @@ def test_a_configuration_never_reaches_a_repr(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "problem"),
-    [("app.json", "Too many levels"), ("none", "broken symbolic link")],
-)
-def test_a_broken_symbolic_link_is_not_mistaken_for_a_missing_file(
-    target: str, problem: str, tmp_path: Path
-) -> None:
-    put(tmp_path, project_files({}))
-    (tmp_path / "app.json").unlink()
-    (tmp_path / "app.json").symlink_to(tmp_path / target)
-    with pytest.raises(ProjectError, match=rf"app\.json: .*{problem}"):
-        load_project(tmp_path)
-
-
-@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("A=" + "${A:-" * 100_000, "has unclosed references"),
@@ -371,14 +356,13 @@ def test_references_that_would_take_forever_are_refused(
     ("name", "text"),
     [
         ("src/a.ts", "process.env.A; " + "/[" * 40_000),
-        ("src/a.ts", "{" * 3_000 + "} = process.env; " * 3_000),
         ("a.scss", "\n" * 500_000 + " " * 500_000),
         (
             "app.json",
             "{" + ",".join(f'"key{one % 6_000}": 1' for one in range(12_000)) + "}",
         ),
     ],
-    ids=["expressions", "patterns", "blanks", "duplicates"],
+    ids=["expressions", "blanks", "duplicates"],
 )
 @pytest.mark.timeout(60)
 def test_hostile_files_are_checked_in_bounded_time(

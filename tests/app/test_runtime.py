@@ -58,22 +58,6 @@ def test_another_vendor_has_another_prefix(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("section", "version"),
-    [({"versionCode": 0}, "9.9.9(0)"), ({}, "9.9.9(1)"), ({"version": "2"}, "2(1)")],
-)
-def test_a_native_version_contains_the_build_number(
-    section: dict[str, Any], version: str, tmp_path: Path
-) -> None:
-    config = {"runtimeVersion": {"policy": "nativeVersion"}, "android": section}
-    assert (
-        resolve_runtime_version(
-            load_project(put(tmp_path, project_files(config))), "android"
-        )
-        == version
-    )
-
-
 def test_the_projects_own_native_directories_rule_out_policies(tmp_path: Path) -> None:
     config = {"runtimeVersion": {"policy": "appVersion"}, "version": "2.0.0"}
     put(tmp_path, project_files(config, **{"ios/Podfile": ""}))
