@@ -6,9 +6,7 @@ The project's code runs with the user's rights, as under its own tool.
 import json
 import secrets
 import subprocess
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,7 +22,6 @@ OLDEST: Final = (22, 18)
 """Oldest supported version of Node.js, the first that strips types without a flag."""
 
 LIMIT_SECONDS: Final = 60.0
-MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
 
 _SCRIPT: Final = Path(__file__).with_name("evaluate.mjs")
 
@@ -125,41 +122,17 @@ class Evaluation:
             start_new_session=True,
             creationflags=SYSTEM.creation_flags,
         ) as process:
-            late = threading.Event()
-
-            def end() -> None:
-                late.set()
-                SYSTEM.kill_group(process.pid)
-
-            timer = threading.Timer(limit_seconds, end)
-            timer.start()
             try:
-                output = _exchanged(process, task.encode())
+                output, _ = process.communicate(task.encode(), limit_seconds)
+            except subprocess.TimeoutExpired:
+                raise self._error(
+                    f"was not evaluated within {limit_seconds:g} s"
+                ) from None
             finally:
-                timer.cancel()
                 # Programs that the project's code started may still run.
                 SYSTEM.kill_group(process.pid)
 
-        if late.is_set():
-            raise self._error(f"was not evaluated within {limit_seconds:g} s")
-        if len(output) > MAX_OUTPUT_BYTES:
-            raise self._error(f"prints more than {MAX_OUTPUT_BYTES // 1024 // 1024} MB")
-
         return output.decode(errors="replace")
-
-
-def _exchanged(process: "subprocess.Popen[bytes]", task: bytes) -> bytes:
-    """Write a task to a process, and return what it writes, up to a byte above the maximum."""
-    # Both are pipes.
-    if process.stdin is None or process.stdout is None:
-        return b""
-
-    # A process that exited early has no output, which the caller reports.
-    with suppress(BrokenPipeError):
-        process.stdin.write(task)
-        process.stdin.close()
-
-    return process.stdout.read(MAX_OUTPUT_BYTES + 1)
 
 
 def find_node(environ: Mapping[str, str]) -> Node:
