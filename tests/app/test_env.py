@@ -166,13 +166,6 @@ def test_circular_references_are_an_error_that_names_them(
         load_env(tmp_path, environ={})
 
 
-def test_an_exponential_expansion_is_bounded(tmp_path: Path) -> None:
-    lines = ["A0=xxxxxxxxxx", *(f"A{i}=$A{i - 1}$A{i - 1}" for i in range(1, 40))]
-    put(tmp_path, {".env": "\n".join(lines)})
-    with pytest.raises(ConfigError, match="expands to more than 1000000 characters"):
-        load_env(tmp_path, environ={})
-
-
 def test_a_bad_file_is_one_error_with_the_position(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"A=1\nB=\xff\n")
     with pytest.raises(ConfigError, match=r"\.env:2:3: is not UTF-8"):

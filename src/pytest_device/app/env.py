@@ -80,7 +80,7 @@ def load_env(
 
     Raises:
         ProjectError: A file can't be read, or sets a variable that it must not set.
-        ConfigError: The mode is invalid, or references are circular, unclosed or too long.
+        ConfigError: The mode is invalid, or references are circular or unclosed.
     """
     environ = os.environ if environ is None else environ
     profile = profile_of(vendor)

@@ -23,7 +23,6 @@ from pytest_device.app.routes.entries import (
 from pytest_device.app.secret_patterns import SECRETS, is_secret, secret_trails
 from pytest_device.errors import ConfigError, ProjectError
 
-MAX_FILES: Final = 50_000
 _SKIPPED: Final = frozenset(
     ("node_modules", "ios", "android", "dist", "build", "coverage")
 )
@@ -96,26 +95,19 @@ def check_secrets(project: Project) -> Iterator[Finding]:
 
 
 def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
-    """Yield the project's own files, at most 50,000, without following links to directories."""
+    """Yield the project's own files, without following links to directories."""
 
     def skipped(error: OSError) -> None:
         unread.append(
             _unread(Path(error.filename), f"cannot be read: {error.strerror}")
         )
 
-    count = 0
     for directory, names, files in os.walk(root, onerror=skipped):
         # In place: that is how os.walk learns which directories to enter, and in which order.
         names[:] = sorted(
             name for name in names if name not in _SKIPPED and not name.startswith(".")
         )
         for name in sorted(files):
-            count += 1
-            if count > MAX_FILES:
-                problem = f"has more than {MAX_FILES} files: the others are not checked"
-                unread.append(_unread(root, problem))
-                return
-
             yield Path(directory, name)
 
 
