@@ -315,14 +315,6 @@ def test_the_shapes_of_starter_projects_are_read(shape: str, tmp_path: Path) -> 
             r"app\.config\.ts:2:.* Cannot find module '\./missing'",
         ),
         (
-            "\nimport { name } from './lib';\nexport default { name };",
-            r'lib\.ts:3:.* cannot load "@acme/missing": Error: Cannot find',
-        ),
-        (
-            "\n\nimport { Platform } from 'flow';\nexport default { name: Platform.OS };",
-            r'app\.config\.ts:3:.* cannot load "flow": SyntaxError: ',
-        ),
-        (
             "import needy from 'needy';\nexport default needy;",
             r"app\.config\.ts:1:.* cannot load \"needy\": Error: Cannot find module 'absent'",
         ),
@@ -336,28 +328,12 @@ def test_what_cannot_be_read_is_named_with_its_place(
     source: str, problem: str, tmp_path: Path
 ) -> None:
     put(tmp_path, {
-        "lib.ts": "import { A } from 'types';\n\nimport { name } from '@acme/missing';\nexport { name };",
         "names.json": {},
-        "node_modules/flow/index.js": "import typeof Platform from './Platform';\nmodule.exports = {};",
         "node_modules/needy/index.js": "module.exports = require('absent')",
     })  # fmt: skip
 
     with pytest.raises(ProjectError, match=problem):
         _load(tmp_path, source, "app.config.ts")
-
-
-def test_the_vendors_types_need_no_package(tmp_path: Path) -> None:
-    assert _load(tmp_path, TYPED, "app.config.ts").config["name"] == "x"
-
-
-@pytest.mark.parametrize("name", ["./missing", "missing", "./missing.json"])
-def test_a_missing_module_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match=f"Cannot find .*{name.removeprefix('./')}"):
-        _load(
-            tmp_path,
-            f"import lib from '{name}'; export default {{name: lib}}",
-            "app.config.ts",
-        )
 
 
 def test_an_ignored_static_configuration_is_detected(tmp_path: Path) -> None:

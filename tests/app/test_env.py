@@ -1,7 +1,6 @@
 """Environment files."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -172,29 +171,6 @@ def test_a_bad_file_is_one_error_with_the_position(tmp_path: Path) -> None:
         load_env(tmp_path, environ={})
     (tmp_path / ".env").write_bytes(b"A" * 50_000_000)
     with pytest.raises(ConfigError, match=r"\.env: is larger than 8 MB"):
-        load_env(tmp_path, environ={})
-
-
-def _link(path: Path) -> None:
-    path.symlink_to(path)
-
-
-@pytest.mark.parametrize(
-    ("make", "problem"),
-    [
-        (Path.mkdir, "is a directory, must be a file"),
-        (_link, "Too many levels of symbolic links"),
-        (os.mkfifo, "it is not a regular file"),
-        (lambda path: path.symlink_to("nowhere"), "is a broken symbolic link"),
-        (lambda path: path.write_bytes("A=1".encode("utf-16")), "is not UTF-8"),
-    ],
-    ids=["directory", "circle", "pipe", "nowhere", "UTF-16"],
-)
-def test_an_unreadable_file_is_an_error_with_its_path(
-    make: Callable[[Path], object], problem: str, tmp_path: Path
-) -> None:
-    make(tmp_path / ".env.local")
-    with pytest.raises(ProjectError, match=rf"\.env\.local\b.*{problem}"):
         load_env(tmp_path, environ={})
 
 
