@@ -39,8 +39,6 @@ BROKEN_ARCHIVE: Final[tuple[type[Exception], ...]] = (
     zlib.error,
 )
 """Errors of the standard library for an archive that cannot be read."""
-MAX_BYTES: Final = 4 * 1024**3
-"""Maximum size of unpacked content, in bytes; guards against decompression bombs."""
 MAX_NESTING: Final = 3
 """Maximum depth of archives within archives that are searched, such as a bundle in an .apk in a .zip."""
 
@@ -83,7 +81,7 @@ def inspect_bundle(
     variable has the same value.
 
     Raises:
-        ProjectError: The path can't be read, or contains more than 4 GB.
+        ProjectError: The path can't be read.
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
@@ -171,7 +169,6 @@ class _Search:
     debug_ids: dict[str, str] = field(default_factory=dict[str, str])
     maps: set[str] = field(default_factory=set[str])
     files: int = 0
-    total_bytes: int = 0
 
     def file(self, name: str, content: IO[bytes]) -> None:
         """Search one file."""
@@ -181,12 +178,6 @@ class _Search:
 
         tail = b""
         for chunk in _chunks(name, content):
-            self.total_bytes += len(chunk)
-            if self.total_bytes > MAX_BYTES:
-                raise ProjectError(
-                    f"has more than {MAX_BYTES // 1024**3} GB of content",
-                    path=Path(name),
-                )
             self._text(name, tail + chunk)
             tail = chunk[-_OVERLAP:]
 
