@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pytest_device
 from pytest_device.app import sections
-from pytest_device.app.checks.packages import MAX_VERSION
 from pytest_device.app.sections import Form
 from pytest_device.cli.doctor import service as doctor
 from pytest_device.controllers.appium import refusal
@@ -316,13 +315,9 @@ WORST: Final[Mapping[str, Sequence[Worst]]] = {
 }
 """The texts that take each pattern longest; of any length, but for the bounds below."""
 
-BOUNDED: Final[Mapping[str, tuple[int, Sequence[Worst]]]] = {
-    "app.checks.packages._HYPHEN": (MAX_VERSION, [("", "1", "")]),
-    "app.checks.packages._VERSION": (MAX_VERSION, [("", " ", "")]),
-}
-"""Patterns that only meet texts up to a length, which bounds their time."""
-
 OWN: Final[Mapping[str, str]] = {
+    "app.checks.packages._HYPHEN": "the package.json of the project",
+    "app.checks.packages._VERSION": "the package.json of the project",
     "local._SCRIPT": "the page of the local service",
     "trace.sought._PARENTS": "the locator of a test",
     "trace.sought._SELECTOR_TERMS": "the locator of a test",

@@ -12,10 +12,10 @@ from pytest_device.app.checks.finding import (
     project_finding,
 )
 from pytest_device.app.document import Json, Object, at, object_at
-from pytest_device.app.files import open_file
 from pytest_device.app.inlining import INSTALL
 from pytest_device.app.project import Project
 from pytest_device.app.sections import HEX, Key
+from pytest_device.regular_files import open_regular
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -98,7 +98,7 @@ def _icon(
 
     try:
         with (
-            open_file(project.root / icon) as file,
+            open_regular(project.root / icon) as file,
             Image.open(file, formats=("PNG",)) as image,
         ):
             if image.size == ICON_SIZE:
