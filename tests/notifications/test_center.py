@@ -504,30 +504,6 @@ def test_channels_and_groups_do_nothing_on_ios(clock: FakeCalendar) -> None:
     channels.delete_group("all")
 
 
-def test_a_scheduled_notification_can_be_brought_forward(
-    center: NotificationCenter, clock: FakeCalendar
-) -> None:
-    daily = {"type": "daily", "hour": 9, "minute": 0}
-    center.schedule({"identifier": "once", "content": {"title": "Now"}, "trigger": {
-        "type": "timeInterval", "seconds": 3600, "repeats": False}})  # fmt: skip
-    center.schedule({"identifier": "daily", "content": {}, "trigger": daily})
-
-    brought = [center.bring_forward("once"), center.bring_forward("daily")]
-
-    assert [one.date for one in brought] == [clock.now.timestamp() * 1000] * 2
-    assert [one.request.identifier for one in brought] == ["once", "daily"]
-    assert [one.identifier for one in center.scheduled()] == ["daily"]
-    # Today's was brought forward: the next one is tomorrow's.
-    clock.advance(hours=2)
-    assert center.fire_due() == []
-    clock.advance(days=1)
-    assert [one.request.identifier for one in center.fire_due()] == ["daily"]
-    with pytest.raises(
-        ConfigError, match=r"unknown notification 'onc' \(available: daily\)"
-    ):
-        center.bring_forward("onc")
-
-
 def test_tokens_are_exchanged_and_rotated(
     center: NotificationCenter, platform: Platform
 ) -> None:

@@ -1,7 +1,7 @@
 """Push messages reach each device through the commands of its adapter."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -312,27 +312,6 @@ def test_the_local_device_gets_the_message_in_the_documented_form() -> None:
         "categoryIdentifier": "message",
         "data": {},
     }
-
-
-@pytest.mark.parametrize(
-    ("delivery", "device", "reason"),
-    [
-        (LocalPush, ANDROID, "a web app schedules with timers of its own"),
-        (AppiumPush, ANDROID, "adb has no command for it"),
-        (AppiumPush, IPHONE, "neither simctl nor Appium has a command for it"),
-    ],
-)
-def test_no_device_brings_a_scheduled_notification_forward(
-    delivery: Callable[[RecordingDriver], PushDelivery], device: PushDevice, reason: str
-) -> None:
-    driver = RecordingDriver()
-
-    with pytest.raises(
-        ConfigError, match=f"{device.name}: .*'reminder' can't .*{reason}"
-    ):
-        DevicePush(delivery(driver), device).bring_forward("reminder")
-
-    assert driver.sent == []
 
 
 def test_the_newest_notification_with_a_title_is_awaited() -> None:

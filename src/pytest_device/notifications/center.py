@@ -243,19 +243,6 @@ class NotificationCenter:
 
         return fired
 
-    def bring_forward(self, identifier: str) -> Notification:
-        """Deliver a scheduled notification now, in place of its next date; a repeating one goes on from that date.
-
-        Raises ConfigError if none of this identifier is scheduled.
-        """
-        scheduled = self._scheduled.get(identifier)
-        if scheduled is None:
-            raise ConfigError(unknown("notification", identifier, self._scheduled))
-
-        self._schedule_next(scheduled)
-
-        return self._arrive(scheduled.request, self._clock())
-
     def push(self, message: PushMessage | Mapping[str, Any]) -> Notification:
         """Deliver a push message. Raises ConfigError if the platform would not deliver it."""
         push_message = PushMessage.read(message)

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NoReturn, Protocol, cast
+from typing import Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ConfigError, hides_frames
@@ -404,24 +404,6 @@ class DevicePush:
         """Dismiss a notification, by default the newest."""
         key = (notification or self.wait_shown()).key
         self._list().dismiss(key)
-
-    def bring_forward(self, identifier: str) -> NoReturn:
-        """Refuse to deliver a scheduled notification of the app early: no device allows that to a test.
-
-        Raises ConfigError with the reason. `NotificationCenter.bring_forward` does it in the model.
-        """
-        # A changed clock of the device would bring it forward, and break TLS, tokens and the tests that follow.
-        if isinstance(self.delivery, LocalPush):
-            reason = "a web app schedules with timers of its own"
-        elif self.device.platform == "android":
-            reason = "only Android itself sends the app's alarm, and adb has no command for it"
-        else:
-            reason = "neither simctl nor Appium has a command for it"
-
-        raise self.device.refuse(
-            f"the scheduled notification {identifier!r} can't be brought forward: {reason}. "
-            "Let a test build of the app schedule it a second ahead"
-        )
 
     def _list(self) -> NotificationList:
         if isinstance(self.delivery, LocalPush):
