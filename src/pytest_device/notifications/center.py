@@ -221,10 +221,6 @@ class NotificationCenter:
         """Cancel a scheduled notification."""
         self._scheduled.pop(identifier, None)
 
-    def cancel_all(self) -> None:
-        """Cancel all scheduled notifications."""
-        self._scheduled.clear()
-
     def fire_due(self) -> list[Notification]:
         """Deliver all due notifications in order and return them. Raises ConfigError if more than 20,000 are due."""
         fired: list[Notification] = []
@@ -286,10 +282,6 @@ class NotificationCenter:
         """Remove a notification from the notification list."""
         self._in_list.pop(identifier, None)
 
-    def dismiss_all(self) -> None:
-        """Clear the notification list."""
-        self._in_list.clear()
-
     def tap(
         self, identifier: str, *, action: str | None = None, text: str | None = None
     ) -> NotificationResponse:
@@ -333,14 +325,6 @@ class NotificationCenter:
         self._categories[identifier] = category
 
         return category
-
-    def categories(self) -> tuple[NotificationCategory, ...]:
-        """Return the registered categories."""
-        return tuple(self._categories.values())
-
-    def delete_category(self, identifier: str) -> bool:
-        """Delete a category and return whether it existed."""
-        return self._categories.pop(identifier, None) is not None
 
     def get_permissions(self) -> NotificationPermissionsStatus:
         """Return the permission status."""
@@ -453,7 +437,7 @@ class NotificationCenter:
                 "the handler shows neither a banner nor an entry in the list",
             )
 
-        # A category may have been deleted after the request was scheduled.
+        # Of a pushed message, it need not be registered.
         category = self._categories.get(request.content.category_identifier or "")
         actions = category.actions if category else ()
 
