@@ -518,27 +518,6 @@ def test_tokens_are_exchanged_and_rotated(
     ]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"vendor": "acme"}, "vendor is the center's: pass it to NotificationCenter"),
-        (
-            {"device_push_token": "t"},
-            "device_push_token is the center's: change it with roll_device_token",
-        ),
-        ({"base_urls": "x"}, "unknown option 'base_urls': did you mean 'base_url'?"),
-        ({}, "get_push_token needs application_id\nget_push_token needs device_id"),
-    ],
-)
-def test_a_token_request_names_the_options_that_do_not_fit(
-    center: NotificationCenter, options: dict[str, Any], problem: str
-) -> None:
-    with httpx.Client(verify=False) as client, pytest.raises(ConfigError) as error:
-        center.get_push_token(client, **options)
-
-    assert problem in str(error.value)
-
-
 def test_a_data_only_message_runs_the_background_task(
     center: NotificationCenter,
 ) -> None:

@@ -1,6 +1,5 @@
 """A model of the notifications of one app: which arrive when and which rules drop them. It runs no app."""
 
-import inspect
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,13 +58,6 @@ from pytest_device.spelling import unknown
 
 if TYPE_CHECKING:
     import httpx
-
-_CENTER_OPTIONS: Final[Mapping[str, str]] = {
-    "platform": "platform is the center's: pass it to NotificationCenter",
-    "vendor": "vendor is the center's: pass it to NotificationCenter",
-    "device_push_token": "device_push_token is the center's: change it with roll_device_token",
-}
-"""Options of a token request that are the center's own, and where to set them."""
 
 __tracebackhide__ = hides_frames
 
@@ -351,10 +343,8 @@ class NotificationCenter:
     def get_push_token(self, client: "httpx.Client", **options: Any) -> PushToken:
         """Request a push token; takes the other options of `PushTokenRequest` and raises the errors of its ``send``.
 
-        The platform, the device token and the vendor's profile are those of the center. Raises ConfigError for these
-        and for an unknown or missing option.
+        The platform, the device token and the vendor's profile are those of the center.
         """
-        _check_token_options(options)
         request = PushTokenRequest(
             **options,
             platform=self.platform,
@@ -454,23 +444,3 @@ def _check_timeout(seconds: object) -> None:
         raise ConfigError(
             f"handler_timeout_seconds {seconds!r} must be a number greater than 0"
         )
-
-
-def _check_token_options(options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for options of a token request that are the center's, unknown or missing."""
-    parameters = inspect.signature(PushTokenRequest).parameters
-    available = [name for name in parameters if name not in _CENTER_OPTIONS]
-    problems: list[str] = []
-
-    for name in options:
-        if name in _CENTER_OPTIONS:
-            problems.append(f"get_push_token: {_CENTER_OPTIONS[name]}")
-        elif name not in available:
-            problems.append(f"get_push_token: {unknown('option', name, available)}")
-    for name in available:
-        is_required = parameters[name].default is inspect.Parameter.empty
-        if is_required and name not in options:
-            problems.append(f"get_push_token needs {name}")
-
-    if problems:
-        raise ConfigError(*problems)
