@@ -1,16 +1,14 @@
 """Push messages reach each device through the commands of its adapter."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_device import ConfigError
 from pytest_device.notifications import (
-    AdbPush,
     AgentDevicePush,
     AppiumPush,
     CallablePush,
@@ -111,106 +109,16 @@ def test_a_data_only_message_wakes_the_app_on_ios() -> None:
     assert driver.sent[0][1]["payload"] == {"aps": {"content-available": 1}, "sync": 1}
 
 
-def emulator(
-    sent: list[Sequence[str]], state: str = "device\n", qemu: str = "1\n"
-) -> Any:
-    def run(command: Sequence[str]) -> str:
-        sent.append(command)
-        return (
-            {"get-state": state, "shell": qemu}[command[3]]
-            if "am" not in command
-            else ""
-        )
-
-    return run
-
-
-def test_adb_sends_a_broadcast_once_a_probe_has_found_the_emulator() -> None:
-    sent = list[Sequence[str]]()
-    AdbPush("emulator-5554", "com.acme.PUSH", ".Receiver", emulator(sent)).deliver(
-        NEWS, ANDROID
-    )
-
-    adb = ["adb", "-s", "emulator-5554"]
-    assert sent[:2] == [
-        [*adb, "get-state"],
-        [*adb, "shell", "getprop", "ro.kernel.qemu"],
-    ]
-    broadcast = [
-        *adb,
-        "shell",
-        "am",
-        "broadcast",
-        "-a",
-        "com.acme.PUSH",
-        "-n",
-        "com.acme.app/.Receiver",
-    ]
-    assert sent[2][: len(broadcast)] == broadcast
-    extras = list(sent[2][len(broadcast) :])
-    # The device's shell reads it again.
-    assert extras[extras.index("body") + 1] == "'it'\\''s today'\\''s'"
-    assert extras.count("--es") == len(extras) // 3
-
-
-@pytest.mark.parametrize("kind", [AdbPush, AppiumPush])
-def test_a_broadcast_quotes_what_the_shell_of_the_device_reads(kind: Any) -> None:
-    sent = list[Sequence[str]]()
+def test_a_broadcast_quotes_what_the_shell_of_the_device_reads() -> None:
     driver = RecordingDriver()
-    delivery = (
-        AdbPush("emulator-5554", "com.acme.PUSH", run=emulator(sent))
-        if kind is AdbPush
-        else AppiumPush(driver, "com.acme.PUSH")
-    )
-    delivery.deliver(PushMessage.read({"my; field": "a"}), ANDROID)
+    delivery = AppiumPush(driver, "com.acme.PUSH")
+    delivery.deliver(PushMessage.read({"my; field": "it's"}), ANDROID)
 
-    words = [word for command in sent for word in command]
-    for _, arguments in driver.sent:
-        words += [name for _, name, _ in arguments["extras"]]
-    assert "'my; field'" in words
+    ((_script, broadcast),) = driver.sent
+    assert broadcast["package"] == "com.acme.app"
+    assert ["s", "'my; field'", "'it'\\''s'"] in broadcast["extras"]
     with pytest.raises(ConfigError, match="the message has a zero byte"):
         delivery.deliver(PushMessage(title="a\0b"), ANDROID)
-
-
-@pytest.mark.parametrize("given", [{"state": "offline\n"}, {"qemu": "\n"}])
-def test_adb_sends_nothing_without_an_emulator(given: dict[str, str]) -> None:
-    sent = list[Sequence[str]]()
-    with pytest.raises(
-        ConfigError, match="the android device: emulator emulator-5554 is not online"
-    ):
-        AdbPush("emulator-5554", "com.acme.PUSH", run=emulator(sent, **given)).deliver(
-            NEWS, ANDROID
-        )
-    assert not any("am" in command for command in sent)
-
-
-def test_a_missing_adb_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(ConfigError, match="adb -s emulator-5554 get-state failed"):
-        AdbPush("emulator-5554", "com.acme.PUSH").deliver(NEWS, ANDROID)
-
-
-def test_the_error_of_adb_has_its_reason_and_not_the_message(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    adb = tmp_path / "adb"
-    adb.write_text(
-        "#!/bin/sh\n"
-        'case "$*" in\n'
-        "*get-state*) echo device ;;\n"
-        "*getprop*) echo 1 ;;\n"
-        "*) printf 'error: device \\377offline\\n' >&2; exit 1 ;;\n"
-        "esac\n"
-    )
-    adb.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    with pytest.raises(ConfigError) as raised:
-        AdbPush("emulator-5554", "com.acme.PUSH").deliver(NEWS, ANDROID)
-
-    assert str(raised.value) == (
-        "adb -s emulator-5554 shell failed: error: device \ufffdoffline"
-    )
 
 
 @pytest.mark.parametrize(
@@ -230,11 +138,6 @@ def test_the_error_of_adb_has_its_reason_and_not_the_message(
             AgentDevicePush(RecordingDriver()),
             replace(ANDROID, application_id=""),
             "pass application_id",
-        ),
-        (
-            AdbPush("emulator-5554", "a", run=emulator([])),
-            IPHONE,
-            "the iPhone: adb reaches Android only",
         ),
         (
             None,

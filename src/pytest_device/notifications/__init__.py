@@ -71,7 +71,6 @@ from pytest_device.notifications.permissions import (
 from pytest_device.notifications.presenting import Dropped as Dropped
 from pytest_device.notifications.presenting import Presented as Presented
 from pytest_device.notifications.presenting import Subscription as Subscription
-from pytest_device.notifications.push import AdbPush as AdbPush
 from pytest_device.notifications.push import AgentDevicePush as AgentDevicePush
 from pytest_device.notifications.push import AppiumPush as AppiumPush
 from pytest_device.notifications.push import CallablePush as CallablePush

@@ -1,8 +1,7 @@
-"""Push delivery to the app under test, via its controller, adb or custom code."""
+"""Push delivery to the app under test, via its controller or code of the suite."""
 
 import json
 import shlex
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast
@@ -17,8 +16,6 @@ __tracebackhide__ = hides_frames
 
 LOCAL_SCRIPT: Final = "mobile: localNotifications"
 """Appium script that controls the notification center of the local device."""
-_ADB_SECONDS: Final = 30
-"""Time limit of an adb command; a broadcast takes less than a second, adb's server some to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,76 +152,8 @@ class AppiumPush:
         self.driver.execute_script("mobile: broadcast", broadcast)
 
 
-def _run(command: Sequence[str]) -> str:
-    """Run adb. The error of a failure has adb's own reason, and not the rest of the command, which has the message."""
-    shown_command = " ".join(command[:4])
-    try:
-        completed = subprocess.run(  # noqa: S603  # adb
-            command, capture_output=True, timeout=_ADB_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"{shown_command} timed out after {_ADB_SECONDS} s") from None
-    except OSError as error:
-        raise ConfigError(f"{shown_command} failed: {error}") from None
-
-    if completed.returncode != 0:
-        reason = _text(completed.stderr) or f"exit status {completed.returncode}"
-        raise ConfigError(f"{shown_command} failed: {reason}")
-
-    return _text(completed.stdout)
-
-
-def _text(output: bytes) -> str:
-    """Decode the output of adb, which passes on what the device writes, in whatever encoding."""
-    return output.decode("utf-8", "replace").strip()
-
-
-@dataclass(frozen=True, slots=True)
-class AdbPush:
-    """Delivery via an ``adb`` broadcast to a receiver of the app on an emulator. Not tested on physical devices.
-
-    ``run`` executes a command and returns its standard output.
-    """
-
-    serial: str
-    action: str
-    receiver: str | None = None
-    run: Callable[[Sequence[str]], str] = _run
-
-    def deliver(self, message: PushMessage, device: PushDevice) -> None:
-        """Deliver a message after checking that the emulator is online."""
-        if device.platform != "android":
-            raise device.refuse("adb reaches Android only")
-        _check_app(device)
-        if not self._is_online():
-            raise device.refuse(
-                f"emulator {self.serial} is not online: check adb devices"
-            )
-
-        words = ["shell", "am", "broadcast", "-a", self.action]
-        # Without either, every app with such a receiver would get the message.
-        if self.receiver:
-            words += ["-n", f"{device.application_id}/{self.receiver}"]
-        else:
-            words += ["-p", device.application_id]
-        for name, value in broadcast_extras(message).items():
-            words += ["--es", shlex.quote(name), _quoted(value)]
-        self._adb(*words)
-
-    def _is_online(self) -> bool:
-        """Return whether the serial is that of an emulator that is online, and not of a physical device."""
-        if self._adb("get-state").strip() != "device":
-            return False
-
-        # The property is missing on physical devices, which are not tested.
-        return self._adb("shell", "getprop", "ro.kernel.qemu").strip() == "1"
-
-    def _adb(self, *words: str) -> str:
-        return self.run(["adb", "-s", self.serial, *words])
-
-
 def _quoted(value: object) -> str:
-    """Quote a value for the device's shell, to which adb passes the whole command. Raises ConfigError."""
+    """Quote a value for the device's shell, to which Appium passes the whole command. Raises ConfigError."""
     text = value if isinstance(value, str) else json.dumps(value)
     if "\0" in text:
         raise ConfigError(
