@@ -11,7 +11,6 @@ from pytest_device import ConfigError
 from pytest_device.notifications import (
     AgentDevicePush,
     AppiumPush,
-    CallablePush,
     DevicePush,
     LocalPush,
     PushDelivery,
@@ -186,7 +185,7 @@ def test_a_message_without_a_sound_says_so_on_android_and_names_none_on_ios() ->
 
 def test_the_suites_function_gets_message_and_device() -> None:
     got = list[Any]()
-    push = DevicePush(CallablePush(lambda *given: got.append(given)), IPHONE)
+    push = DevicePush(lambda *given: got.append(given), IPHONE)
 
     sent = push.send({"title": "News"}, application_id="com.other")
 

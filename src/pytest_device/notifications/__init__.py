@@ -73,7 +73,6 @@ from pytest_device.notifications.presenting import Presented as Presented
 from pytest_device.notifications.presenting import Subscription as Subscription
 from pytest_device.notifications.push import AgentDevicePush as AgentDevicePush
 from pytest_device.notifications.push import AppiumPush as AppiumPush
-from pytest_device.notifications.push import CallablePush as CallablePush
 from pytest_device.notifications.push import DevicePush as DevicePush
 from pytest_device.notifications.push import LocalPush as LocalPush
 from pytest_device.notifications.push import PushDelivery as PushDelivery

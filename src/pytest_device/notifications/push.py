@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ConfigError, hides_frames
@@ -37,6 +37,10 @@ class PushDelivery(Protocol):
     def deliver(self, message: PushMessage, device: PushDevice) -> None:
         """Deliver a message. Raises ConfigError, before sending anything, if the device can't receive it."""
         ...
+
+
+Deliver: TypeAlias = Callable[[PushMessage, PushDevice], object]
+"""Function of the suite that delivers a message, for example with a request to its back end."""
 
 
 class Script(Protocol):
@@ -164,17 +168,6 @@ def _quoted(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CallablePush:
-    """Delivery via a function of the test suite, for example a request to its back end."""
-
-    function: Callable[[PushMessage, PushDevice], object]
-
-    def deliver(self, message: PushMessage, device: PushDevice) -> None:
-        """Call the function."""
-        self.function(message, device)
-
-
-@dataclass(frozen=True, slots=True)
 class LocalPush:
     """Delivery via Web Push to the service worker of an app on the local device; also controls its notifications.
 
@@ -243,7 +236,7 @@ def _check_app(device: PushDevice) -> None:
 class DevicePush:
     """Push client of one test; also controls the notifications that the device shows."""
 
-    delivery: PushDelivery | None
+    delivery: PushDelivery | Deliver | None
     device: PushDevice
     reason: str = "it cannot receive push messages: use device_push_delivery"
     """Reason reported when ``delivery`` is None."""
@@ -268,7 +261,8 @@ class DevicePush:
         target = self.device
         if application_id:
             target = replace(target, application_id=application_id)
-        self.delivery.deliver(push_message, target)
+        deliver = self.delivery if callable(self.delivery) else self.delivery.deliver
+        deliver(push_message, target)
         # Only what was delivered: the rows of an iOS device are compared with it.
         self._sent.append(push_message)
 

@@ -15,7 +15,7 @@ from pytest_device.notifications.lists import NotificationList
 from pytest_device.notifications.push import (
     AgentDevicePush,
     AppiumPush,
-    CallablePush,
+    Deliver,
     DevicePush,
     LocalPush,
     PushDelivery,
@@ -32,7 +32,7 @@ from pytest_device.spec import SessionType
 __tracebackhide__ = hides_frames
 
 
-Own = PushDelivery | Callable[[PushMessage, PushDevice], object] | None
+Own = PushDelivery | Deliver | None
 
 
 def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> DevicePush:
@@ -44,7 +44,6 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
     )
 
     if own is not None:
-        delivery = CallablePush(own) if callable(own) else own
         if isinstance(own, AppiumPush):
             device = replace(device, application_id=_app_of(own.driver))
 
@@ -53,7 +52,7 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
             if session.type == SessionType.APPIUM
             else None
         )
-        return DevicePush(delivery, device, list_of=shade)
+        return DevicePush(own, device, list_of=shade)
 
     match session.type:
         case SessionType.APPIUM:
