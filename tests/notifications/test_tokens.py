@@ -11,7 +11,6 @@ import pytest
 from pytest_device import ConfigError
 from pytest_device.notifications import NotificationError, PushToken, PushTokenRequest
 from pytest_device.notifications.endpoint import PushEndpoint
-from pytest_device.secret_registry import SECRETS
 from tests.notifications.cases import cases
 
 pytestmark = pytest.mark.every_python
@@ -166,7 +165,15 @@ def test_text_that_utf_8_cannot_encode_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", [None, {}, {"type": "ios"}, {"data": "aabb"}, {"type": 7, "data": "aabb"}]
+    "token",
+    [
+        None,
+        {},
+        {"type": "ios"},
+        {"data": "aabb"},
+        {"type": 7, "data": "aabb"},
+        {"type": "web", "data": {"endpoint": "e"}},
+    ],
 )
 def test_a_device_token_without_type_or_data_is_refused(token: Any) -> None:
     with pytest.raises(ConfigError, match="device_push_token"):
@@ -212,14 +219,6 @@ def test_each_failure_of_the_request_is_a_network_error(error: Exception) -> Non
     with pytest.raises(NotificationError) as raised:
         request().send(client(answer))
     assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
-
-
-def test_a_device_token_of_other_types_is_sent_as_json() -> None:
-    token = {"type": "ios", "data": {"endpoint": "https://é.example"}}
-    assert (
-        request(device_push_token=token).body()["deviceToken"]
-        == '{"endpoint":"https://é.example"}'
-    )
 
 
 def test_no_repr_contains_a_token() -> None:
@@ -302,23 +301,6 @@ def test_without_its_extra_the_endpoint_names_it(
 def test_an_unknown_failure_is_refused(endpoint: PushEndpoint) -> None:
     with pytest.raises(ConfigError, match="server_error, hang, not_json, no_token"):
         endpoint.fail("explode")  # type: ignore[arg-type]
-
-
-def test_a_device_token_in_json_is_a_secret_with_all_its_texts() -> None:
-    secrets: list[str] = []
-    keys = {"auth": "auth-key-0123456789", "p256dh": ["public-key-0123456789"]}
-
-    stop = SECRETS.follow(lambda *pieces: secrets.extend(pieces))
-    request(device_push_token={"type": "web", "data": {"keys": keys}})
-    stop()
-
-    assert {"auth-key-0123456789", "public-key-0123456789"} <= set(secrets)
-    assert json.dumps({"keys": keys}, separators=(",", ":")) in secrets
-
-
-def test_a_device_token_that_is_not_json_is_refused() -> None:
-    with pytest.raises(ConfigError, match="data of type bytes, must be a string"):
-        request(device_push_token={"type": "ios", "data": b"\xaa\xbb"})
 
 
 @pytest.mark.parametrize(("characters", "end"), [(100, "é'"), (101, "é'…")])

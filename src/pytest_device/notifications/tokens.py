@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -194,7 +194,6 @@ class PushTokenRequest:
 
 
 def _type_and_data(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]:
-    """Return the type and the data of a device token; data that is no string, as that of Web Push, as JSON."""
     if isinstance(token, DevicePushToken):
         return token.type, token.data
 
@@ -203,40 +202,13 @@ def _type_and_data(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str
         fields = token
     native_type = fields.get("type")
     data = fields.get("data")
-    SECRETS.learn(*_texts_in(data))
-    if not isinstance(native_type, str) or not data:
+    SECRETS.learn(data)
+    if not (isinstance(native_type, str) and isinstance(data, str) and data):
         raise ConfigError(
-            "device_push_token must have type and data, for example type 'android' and the token"
+            "device_push_token must have the texts type and data, for example type 'android' and the token"
         )
 
-    if isinstance(data, str):
-        return native_type, data
-
-    text = _json(data)
-    SECRETS.learn(text)
-
-    return native_type, text
-
-
-def _json(data: object) -> str:
-    try:
-        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        raise ConfigError(
-            f"device_push_token has data of type {type(data).__name__}, must be a string or JSON"
-        ) from None
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    """Yield the strings in a JSON value: each may be a key, and may be quoted without the others."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in cast("Mapping[str, object]", value).values():
-            yield from _texts_in(inner)
-    elif isinstance(value, list | tuple):
-        for inner in cast("Sequence[object]", value):
-            yield from _texts_in(inner)
+    return native_type, data
 
 
 def _project_id(extra: Mapping[str, Any] | None, profile: VendorProfile) -> str | None:
