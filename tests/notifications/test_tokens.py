@@ -301,13 +301,3 @@ def test_without_its_extra_the_endpoint_names_it(
 def test_an_unknown_failure_is_refused(endpoint: PushEndpoint) -> None:
     with pytest.raises(ConfigError, match="server_error, hang, not_json, no_token"):
         endpoint.fail("explode")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("characters", "end"), [(100, "é'"), (101, "é'…")])
-def test_only_a_long_reply_is_cut(characters: int, end: str) -> None:
-    reply = httpx.Response(500, text="é" * characters)
-
-    with pytest.raises(NotificationError) as raised:
-        request().send(client(lambda _: reply))
-
-    assert str(raised.value).endswith(end)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = hides_frames
 
 MAX_REPLY_BYTES: Final = 64 * 1024
-"""Maximum size of a response in bytes; keeps quoted responses from flooding a report."""
+"""Maximum size of a response in bytes."""
 _MAX_QUOTED_BYTES: Final = 200
 SERVER_ERROR: Final = "ERR_NOTIFICATIONS_SERVER_ERROR"
 _SERVICES: Final = {"ios": "apns", "android": "fcm"}
@@ -159,7 +158,7 @@ class PushTokenRequest:
 
         Raises:
             NotificationError: Before sending, the errors of `body`; ERR_NOTIFICATIONS_NETWORK_ERROR for no response;
-                ERR_NOTIFICATIONS_SERVER_ERROR for a response without a token.
+                ERR_NOTIFICATIONS_SERVER_ERROR for a response without a token, or with more than 64 kB.
             ConfigError: The error of `url`.
         """
         import httpx
@@ -174,12 +173,16 @@ class PushTokenRequest:
         )
         try:
             with request as response:
-                content = _start_of(response)
+                content = read_body(response.iter_bytes(), MAX_REPLY_BYTES)
         except (httpx.RequestError, httpx.InvalidURL) as error:
             reason = str(error) or error.__class__.__name__
             raise NotificationError(
                 f"no reply from {shown(url)}: {reason}",
                 code="ERR_NOTIFICATIONS_NETWORK_ERROR",
+            ) from None
+        except BodyLimitError as error:
+            raise NotificationError(
+                f"{shown(url)}: {error}", code=SERVER_ERROR
             ) from None
 
         if not response.is_success:
@@ -225,15 +228,6 @@ def _missing(code: str, name: str, fix: str) -> NotificationError:
     return NotificationError(f"{name} is missing: pass it, {fix}", code=code)
 
 
-def _start_of(response: "httpx.Response") -> bytes:
-    content = bytearray()
-    # The start is enough for an error message.
-    with suppress(BodyLimitError):
-        read_body(response.iter_bytes(), MAX_REPLY_BYTES, into=content)
-
-    return bytes(content)
-
-
 def _token_in(content: bytes, key: str, url: str) -> str:
     try:
         reply: Any = json.loads(content)
@@ -251,8 +245,4 @@ def _token_in(content: bytes, key: str, url: str) -> str:
 
 
 def _quoted(content: bytes) -> str:
-    text = repr(content[:_MAX_QUOTED_BYTES].decode("utf-8", "replace"))
-    if len(content) > _MAX_QUOTED_BYTES:
-        return f"{text}…"
-
-    return text
+    return repr(content[:_MAX_QUOTED_BYTES].decode("utf-8", "replace"))
