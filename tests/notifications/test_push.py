@@ -174,7 +174,7 @@ def test_a_message_that_ios_would_not_deliver_is_not_sent(
 
 def test_a_message_without_a_sound_says_so_on_android_and_names_none_on_ios() -> None:
     driver, client = RecordingDriver(), RecordingDriver()
-    silent = replace(NEWS, sound=False)
+    silent = NEWS.model_copy(update={"sound": False})
 
     AppiumPush(driver).deliver(silent, IPHONE)
     AgentDevicePush(client, action="a").deliver(silent, ANDROID)

@@ -222,11 +222,11 @@ def pushes(
         PushMessage(title="News"), application_id=device_push_endpoint.base_url
     )
     device_notifications.schedule(
-        {"content": {"title": "News"}, "trigger": DailyTrigger(9, 30)}
+        {"content": {"title": "News"}, "trigger": DailyTrigger(hour=9, minute=30)}
     )
     with pytest_device.device_step("reply"):
         device_push.tap(device_push.wait_shown("News"))
-    DailyTrigger("9", 30)  # type: ignore[arg-type]
+    DailyTrigger(hour="9", minute=30)  # type: ignore[arg-type]
     return device_push.wait_opened("/notes/7")
 
 

@@ -4,9 +4,9 @@ import difflib
 import json
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import (
+    Annotated,
     Any,
     ClassVar,
     Final,
@@ -15,12 +15,17 @@ from typing import (
     TypeAlias,
     TypeVar,
     cast,
-    get_args,
 )
 
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
 from pytest_device.errors import ConfigError, hides_frames
-from pytest_device.notifications.triggers import Platform, Trigger, parse_trigger
-from pytest_device.spelling import in_camel_case
+from pytest_device.notifications.triggers import (
+    Fields,
+    Platform,
+    Trigger,
+    parse_trigger,
+)
 
 __tracebackhide__ = hides_frames
 
@@ -29,8 +34,6 @@ DEFAULT_ACTION_IDENTIFIER: Final = "default"
 MAX_PAYLOAD_BYTES: Final = 4096
 """Maximum size of a message as JSON, in bytes: the limit of APNs, FCM and Web Push."""
 
-_AVAILABLE: Final = "_contentAvailable"
-_SPELLINGS: Final = {"content_available": _AVAILABLE}
 
 InterruptionLevel: TypeAlias = Literal["passive", "active", "timeSensitive", "critical"]
 _T = TypeVar("_T")
@@ -59,7 +62,6 @@ class BeaconRegion:
     type: ClassVar[str] = "beacon"
 
 
-@dataclass(frozen=True, slots=True)
 class LocationTrigger(Trigger):
     """Region trigger, iOS only; appears on returned requests and can't be scheduled."""
 
@@ -86,7 +88,6 @@ class RemoteMessage:
     ttl: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class UnknownTrigger(Trigger):
     """Trigger of another type, for example of a push message."""
 
@@ -94,34 +95,21 @@ class UnknownTrigger(Trigger):
     remote_message: RemoteMessage | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationContent:
+class NotificationContent(Fields):
     """Visible content and data of a notification; ``others`` holds undocumented fields."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
 
     title: str | None = None
     body: str | None = None
-    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    # A null of the document stands for no data.
+    data: Annotated[
+        dict[str, Any], BeforeValidator(lambda data: {} if data is None else data)
+    ] = Field(default_factory=dict[str, Any])
     sound: str | bool | None = None
     category_identifier: str | None = None
     color: str | None = None
     interruption_level: InterruptionLevel | None = None
-    others: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def __post_init__(self) -> None:
-        for name in ("title", "body", "category_identifier", "color"):
-            checked_text(name, getattr(self, name))
-        if not isinstance(self.sound, bool):
-            checked_text("sound", self.sound)
-        if self.interruption_level not in (None, *get_args(InterruptionLevel)):
-            levels = ", ".join(get_args(InterruptionLevel))
-            raise ConfigError(
-                f"interruption_level {self.interruption_level!r} must be {levels}"
-            )
-
-        # A copy that cannot change: handlers and the history share the content.
-        for name in ("data", "others"):
-            values = mapping(name, getattr(self, name))
-            object.__setattr__(self, name, MappingProxyType(dict(values)))
 
     @classmethod
     def read(cls, source: "Self | Mapping[str, Any]") -> Self:
@@ -137,58 +125,44 @@ class NotificationContent:
         """
         if isinstance(source, cls):
             return source
+        if not isinstance(cast("object", source), Mapping):
+            raise ConfigError(f"content must be an object, not {type(source).__name__}")
 
-        attributes = cls.spellings()
-        content = mapping("content", source)
-        _check_spelling(content, attributes)
+        content = cast("Mapping[str, Any]", source)
+        _check_spelling(
+            content,
+            [str(field.serialization_alias) for field in cls.model_fields.values()],
+        )
 
-        values: dict[str, Any] = {}
-        others: dict[str, Any] = {}
-        for name, value in content.items():
-            if name not in attributes:
-                others[name] = value
-            # A null of the document stands for no data.
-            elif name != "data" or value is not None:
-                values[attributes[name]] = value
+        return cls(**content)
 
-        return cls(**values, others=others)
+    @property
+    def others(self) -> Mapping[str, Any]:
+        """Fields that the document does not name."""
+        return self.model_extra or {}
 
     def native(self) -> dict[str, Any]:
         """Return the content as a mapping with the documented names."""
-        content: dict[str, Any] = {}
-        for name, attribute in self.spellings().items():
-            value = getattr(self, attribute)
-            # Only data-only messages have it ("Notifications library", headless notifications).
-            is_default = name == _AVAILABLE and not value
-            if value is not None and not is_default:
-                content[name] = value
-        content["data"] = dict(self.data)
+        given = self.model_dump(by_alias=True, exclude_defaults=True)
 
-        return {**content, **self.others}
-
-    @classmethod
-    def spellings(cls) -> dict[str, str]:
-        """Return the names of the fields by their documented names."""
-        names = [field.name for field in fields(cls) if field.name != "others"]
-
-        return {_SPELLINGS.get(name, in_camel_case(name)): name for name in names}
+        return {**given, "data": self.data}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PushMessage(NotificationContent):
     """Push message: visible content, or ``data`` only for a background task.
 
     iOS requires ``content_available`` for data-only messages. Raises ConfigError for more than 4,096 bytes.
     """
 
-    content_available: bool = False
+    content_available: bool = Field(
+        default=False,
+        validation_alias="_contentAvailable",
+        serialization_alias="_contentAvailable",
+    )
     channel_id: str | None = None
 
-    def __post_init__(self) -> None:
-        NotificationContent.__post_init__(self)
-        checked_text("channel_id", self.channel_id)
-        checked_flag("content_available", self.content_available)
-
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
         # In its shortest form: a message that can fit is not refused.
         try:
             payload = json.dumps(
@@ -205,6 +179,8 @@ class PushMessage(NotificationContent):
             raise ConfigError(
                 f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})"
             )
+
+        return self
 
     @property
     def is_data_only(self) -> bool:
@@ -255,16 +231,14 @@ class NotificationRequest:
         identifier: str,
     ) -> Self:
         """Return a validated request; ``identifier`` is the default. Raises ConfigError, TriggerError."""
-        if isinstance(source, NotificationRequestInput):
-            request = source
-        else:
-            members = mapping("request", source)
-            unknown = members.keys() - {"content", "trigger", "identifier"}
-            if unknown or "content" not in members:
+        request = source
+        if not isinstance(request, NotificationRequestInput):
+            try:
+                request = NotificationRequestInput(**request)
+            except TypeError as error:
                 raise ConfigError(
-                    "a request must have content, and may have trigger and identifier"
-                )
-            request = NotificationRequestInput(**members)
+                    f"a request must have content, and may have trigger and identifier: {error}"
+                ) from None
 
         trigger = request.trigger
         if trigger is not None and not isinstance(trigger, Trigger):
@@ -380,25 +354,9 @@ def instance_of(kind: type[_T], name: str, value: object) -> _T:
     return value
 
 
-def mapping(name: str, value: object) -> Mapping[str, Any]:
-    """Return the value if it is a mapping with string keys. Raises ConfigError."""
-    if not isinstance(value, Mapping) or not all(
-        isinstance(key, str) for key in cast("Mapping[object, object]", value)
-    ):
-        raise ConfigError(f"{name} must be an object")
-
-    return cast("Mapping[str, Any]", value)
-
-
 def checked_text(name: str, value: _T) -> _T:
     """Return the value if it is a string or None. Raises ConfigError."""
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{name} must be a string, not {type(value).__name__}")
 
     return value
-
-
-def checked_flag(name: str, value: object) -> None:
-    """Raise ConfigError if the value is no bool: a text such as "false" would count as true."""
-    if not isinstance(value, bool):
-        raise ConfigError(f"{name} must be True or False, not {type(value).__name__}")

@@ -1,17 +1,36 @@
 """Triggers of scheduled notifications: types, validation and parsing."""
 
-import dataclasses
 import reprlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
-from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    cast,
+)
 from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.errors import TriggerError
-from pytest_device.spelling import hint
+from pytest_device.spelling import hint, in_camel_case
 
 __tracebackhide__ = hides_frames
 
@@ -21,174 +40,226 @@ MAX_TIMESTAMP: Final = 8_640_000_000_000_000
 """Maximum timestamp of a JavaScript ``Date``, in milliseconds since the epoch."""
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 """Maximum number of days of each month: a yearly trigger on 29 February is valid."""
-_RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    "hour": (0, 23),
-    "minute": (0, 59),
-    "weekday": (1, 7),
-    "day": (1, 31),
-    "month": (0, 11),
-}
-_COMPONENTS: Final = (
-    "year",
-    "month",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "weekday",
-    "weekdayOrdinal",
-    "weekOfMonth",
-    "weekOfYear",
-)
-"""Date components with a whole number ("Notifications library types", trigger inputs)."""
-_Parse: TypeAlias = Callable[[Mapping[str, Any], str | None], "Trigger"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trigger:
+class Fields(BaseModel):
+    """Value with the names of the document or of Python, which cannot be changed."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        alias_generator=in_camel_case,
+        populate_by_name=True,
+        allow_inf_nan=False,
+    )
+
+    # Type checkers know the fields; their errors are those of pytest-device.
+    if not TYPE_CHECKING:
+
+        def __init__(self, /, **fields: Any) -> None:
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                raise self.refused(error) from None
+
+    @classmethod
+    def refused(cls, error: ValidationError) -> ConfigError:
+        """Return the error for a field that is wrong or missing."""
+        return ConfigError(_problem(error))
+
+
+def _problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    name = next(iter(first["loc"]), "")
+
+    return f"{name} {reprlib.repr(first['input'])}: {first['msg']}"
+
+
+class Trigger(Fields):
     """Base class of triggers; ``channel_id`` is the notification channel on Android."""
 
     type: ClassVar[str]
     channel_id: str | None = None
 
+    @classmethod
+    def refused(cls, error: ValidationError) -> TriggerError:
+        """Return the error, whose name tells a number outside its range from any other mistake."""
+        first = error.errors()[0]
+        cause = first.get("ctx", {}).get("error")
+        if isinstance(cause, TriggerError):
+            return cause
+
+        is_range = first["type"] in ("greater_than_equal", "less_than_equal")
+
+        return TriggerError(
+            _problem(error), name="RangeError" if is_range else "TypeError"
+        )
+
     def native(self) -> dict[str, Any]:
         """Return the trigger as passed to the native module."""
-        values: dict[str, Any] = {"type": self.type, **self.facts()}
-        if self.channel_id:
-            values["channelId"] = self.channel_id
-
-        return values
-
-    def facts(self) -> dict[str, Any]:
-        """Return the fields of the trigger's type."""
-        names = [
-            field.name
-            for field in dataclasses.fields(self)
-            if field.name != "channel_id"
-        ]
-
-        return {name: getattr(self, name) for name in names}
+        return {
+            "type": self.type,
+            **self.model_dump(by_alias=True, exclude_none=True),
+        }
 
 
-@dataclass(frozen=True, slots=True)
+def _number(value: object) -> object:
+    """Refuse what pydantic would convert: a text, and a bool, which is an int in Python."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticCustomError("number", "Input should be a number")
+
+    return value
+
+
+def _milliseconds_of(date: object) -> object:
+    return milliseconds(date) if isinstance(date, datetime) else _number(date)
+
+
+def _existing(name: str) -> str:
+    zone_of(name)
+
+    return name
+
+
+Whole: TypeAlias = Annotated[int, BeforeValidator(_number)]
+Repeats: TypeAlias = Annotated[
+    bool,
+    Field(strict=True),
+    BeforeValidator(lambda repeats: False if repeats is None else repeats),
+]
+Hour: TypeAlias = Annotated[Whole, Field(ge=0, le=23)]
+Minute: TypeAlias = Annotated[Whole, Field(ge=0, le=59)]
+Weekday: TypeAlias = Annotated[Whole, Field(ge=1, le=7)]
+Day: TypeAlias = Annotated[Whole, Field(ge=1, le=31)]
+Month: TypeAlias = Annotated[Whole, Field(ge=0, le=11)]
+
+
 class ChannelTrigger(Trigger):
     """Immediate trigger in a channel, Android only."""
 
     type: ClassVar[str] = "channel"
 
 
-@dataclass(frozen=True, slots=True)
 class TimeIntervalTrigger(Trigger):
     """Trigger after an interval in seconds, or every interval if ``repeats`` is set."""
 
     type: ClassVar[str] = "timeInterval"
-    seconds: float
-    repeats: bool = False
-
-    def __post_init__(self) -> None:
-        _number("seconds", self.seconds)
-        _flag("repeats", self.repeats)
+    seconds: Annotated[int | float, BeforeValidator(_number)]
+    repeats: Repeats = False
 
 
-@dataclass(frozen=True, slots=True)
 class DateTrigger(Trigger):
     """One-time trigger at ``timestamp``, in milliseconds since the epoch."""
 
     type: ClassVar[str] = "date"
-    timestamp: float
+    timestamp: Annotated[
+        int | float,
+        BeforeValidator(_milliseconds_of),
+        Field(
+            ge=-MAX_TIMESTAMP,
+            le=MAX_TIMESTAMP,
+            validation_alias=AliasChoices("date", "timestamp"),
+        ),
+    ]
 
-    def __post_init__(self) -> None:
-        if abs(_number("date", self.timestamp)) > MAX_TIMESTAMP:
-            raise _out_of_range("date", -MAX_TIMESTAMP, MAX_TIMESTAMP, self.timestamp)
 
-
-@dataclass(frozen=True, slots=True)
 class RecurringTrigger(Trigger):
     """Trigger that fires whenever the clock has its fields."""
 
-    def __post_init__(self) -> None:
-        for name, value in self.facts().items():
-            low, high = _RANGES[name]
-            number = _whole(name, value)
-            if not low <= number <= high:
-                raise _out_of_range(name, low, high, value)
-
-            # 8.0, as JSON may have it, becomes 8.
-            object.__setattr__(self, name, number)
+    def facts(self) -> dict[str, int]:
+        """Return the fields of the trigger's type."""
+        return self.model_dump(exclude={"channel_id"})
 
 
-@dataclass(frozen=True, slots=True)
 class DailyTrigger(RecurringTrigger):
     """Daily trigger."""
 
     type: ClassVar[str] = "daily"
-    hour: int
-    minute: int
+    hour: Hour
+    minute: Minute
 
 
-@dataclass(frozen=True, slots=True)
 class WeeklyTrigger(RecurringTrigger):
     """Weekly trigger; ``weekday`` is 1 (Sunday) to 7 (Saturday)."""
 
     type: ClassVar[str] = "weekly"
-    weekday: int
-    hour: int
-    minute: int
+    weekday: Weekday
+    hour: Hour
+    minute: Minute
 
 
-@dataclass(frozen=True, slots=True)
 class MonthlyTrigger(RecurringTrigger):
     """Monthly trigger."""
 
     type: ClassVar[str] = "monthly"
-    day: int
-    hour: int
-    minute: int
+    day: Day
+    hour: Hour
+    minute: Minute
 
 
-@dataclass(frozen=True, slots=True)
 class YearlyTrigger(RecurringTrigger):
     """Yearly trigger; ``month`` is 0 (January) to 11 (December)."""
 
     type: ClassVar[str] = "yearly"
-    month: int
-    day: int
-    hour: int
-    minute: int
+    month: Month
+    day: Day
+    hour: Hour
+    minute: Minute
 
-    def __post_init__(self) -> None:
-        RecurringTrigger.__post_init__(self)
+    @model_validator(mode="after")
+    def _check_day(self) -> Self:
         if self.day > _DAYS[self.month]:
-            raise _out_of_range(
-                f"day of month {self.month}", 1, _DAYS[self.month], self.day
+            raise TriggerError(
+                f"day of month {self.month} {self.day} must be 1 to {_DAYS[self.month]}",
+                name="RangeError",
             )
 
+        return self
 
-@dataclass(frozen=True, slots=True)
+
 class CalendarTrigger(Trigger):
-    """Trigger that matches date components, iOS only; components use the documented names, unknown ones are kept."""
+    """Trigger that matches date components, iOS only; unknown components are kept."""
+
+    model_config = ConfigDict(extra="allow")
 
     type: ClassVar[str] = "calendar"
-    components: Mapping[str, Any]
-    repeats: bool = False
+    repeats: Repeats = False
+    year: Whole | None = None
+    month: Whole | None = None
+    day: Whole | None = None
+    hour: Whole | None = None
+    minute: Whole | None = None
+    second: Whole | None = None
+    weekday: Whole | None = None
+    weekday_ordinal: Whole | None = None
+    week_of_month: Whole | None = None
+    week_of_year: Whole | None = None
+    timezone: Annotated[str, AfterValidator(_existing)] | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "components", MappingProxyType(dict(self.components)))
-        _flag("repeats", self.repeats)
+    @property
+    def components(self) -> dict[str, Any]:
+        """The date components, with their documented names."""
+        return self.model_dump(
+            by_alias=True, exclude_unset=True, exclude={"channel_id", "repeats"}
+        )
 
-        for name in _COMPONENTS:
-            value = self.components.get(name)
-            if value is not None:
-                _whole(name, value)
+    def native(self) -> dict[str, Any]:
+        """Return the trigger as passed to the native module."""
+        return {**super().native(), **self.components}
 
-        zone = self.components.get("timezone")
-        if zone is not None:
-            zone_of(zone)
 
-    def facts(self) -> dict[str, Any]:
-        """Return the components with ``repeats``."""
-        return {**self.components, "repeats": self.repeats}
+_TYPES: Final[Mapping[str, type[Trigger]]] = {
+    kind.type: kind
+    for kind in (
+        TimeIntervalTrigger,
+        DateTrigger,
+        CalendarTrigger,
+        DailyTrigger,
+        WeeklyTrigger,
+        MonthlyTrigger,
+        YearlyTrigger,
+    )
+}
 
 
 def parse_trigger(
@@ -212,21 +283,23 @@ def parse_trigger(
     if input is None:
         return None
 
-    fields = _fields(input)
-    channel = fields.get("channelId")
-    if channel is not None and not isinstance(channel, str):
-        raise TriggerError(f"channelId {_brief(channel)} must be a string")
-
-    trigger_type: object = fields.get("type")
-    if trigger_type is None:
-        return ChannelTrigger(channel_id=channel) if platform == "android" else None
-    if not isinstance(trigger_type, str) or trigger_type not in _PARSERS:
+    fields = dict(input) if isinstance(cast("object", input), Mapping) else {}
+    if "type" not in fields and "channelId" not in fields:
         raise TriggerError(
-            f"unknown trigger type {_brief(trigger_type)}{hint(trigger_type, _PARSERS)} "
-            f"(available: {', '.join(_PARSERS)})"
+            f"the trigger {reprlib.repr(input)} must be an object with 'type' or 'channelId', or None"
         )
 
-    return _PARSERS[trigger_type](fields, channel)
+    trigger_type = fields.pop("type", None)
+    if trigger_type is None:
+        trigger = ChannelTrigger(channel_id=fields.get("channelId"))
+        return trigger if platform == "android" else None
+    if not isinstance(trigger_type, str) or trigger_type not in _TYPES:
+        raise TriggerError(
+            f"unknown trigger type {reprlib.repr(trigger_type)}{hint(trigger_type, _TYPES)} "
+            f"(available: {', '.join(_TYPES)})"
+        )
+
+    return _TYPES[trigger_type](**fields)
 
 
 def check_platform(platform: str) -> None:
@@ -243,7 +316,7 @@ def zone_of(tz: object) -> tzinfo:
     zone = _zone_named(tz) if isinstance(tz, str) else None
     if zone is None:
         raise TriggerError(
-            f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'"
+            f"time zone {reprlib.repr(tz)} does not exist: use a name such as 'Europe/Warsaw'"
             " (if all names fail: pip install tzdata)",
             name="RangeError",
         )
@@ -277,114 +350,3 @@ def moment_of(timestamp: float) -> datetime:
         raise TriggerError(
             f"date {timestamp!r} must be in the years 1 to 9999", name="RangeError"
         ) from None
-
-
-def _fields(trigger: object) -> Mapping[str, Any]:
-    """Return the fields of a trigger. Raises TriggerError for anything else."""
-    fields: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", trigger) if isinstance(trigger, Mapping) else {}
-    )
-    if "type" not in fields and "channelId" not in fields:
-        raise TriggerError(
-            f"the trigger {_brief(cast('Any', trigger))} must be an object with 'type' or 'channelId', or None"
-        )
-
-    return fields
-
-
-def _brief(value: object) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:
-        # An integer above Python's digit limit.
-        return f"of type {type(value).__name__}"
-
-
-def _interval(fields: Mapping[str, Any], channel: str | None) -> Trigger:
-    seconds = _required(fields, "seconds")
-
-    return TimeIntervalTrigger(seconds, _repeats(fields), channel_id=channel)
-
-
-def _date(fields: Mapping[str, Any], channel: str | None) -> Trigger:
-    date = _required(fields, "date")
-    timestamp = milliseconds(date) if isinstance(date, datetime) else date
-
-    return DateTrigger(timestamp, channel_id=channel)
-
-
-def _calendar(fields: Mapping[str, Any], channel: str | None) -> Trigger:
-    components = {
-        name: value
-        for name, value in fields.items()
-        if name not in ("type", "repeats", "channelId")
-    }
-
-    return CalendarTrigger(components, _repeats(fields), channel_id=channel)
-
-
-def _repeats(fields: Mapping[str, Any]) -> bool:
-    repeats = fields.get("repeats")
-
-    return False if repeats is None else repeats
-
-
-def _recurring(trigger_class: type[RecurringTrigger]) -> _Parse:
-    names = [
-        field.name
-        for field in dataclasses.fields(trigger_class)
-        if field.name != "channel_id"
-    ]
-
-    def parse(fields: Mapping[str, Any], channel: str | None) -> Trigger:
-        values = {name: _required(fields, name) for name in names}
-
-        return trigger_class(**values, channel_id=channel)
-
-    return parse
-
-
-_PARSERS: Final[Mapping[str, _Parse]] = {
-    "timeInterval": _interval,
-    "date": _date,
-    "calendar": _calendar,
-    "daily": _recurring(DailyTrigger),
-    "weekly": _recurring(WeeklyTrigger),
-    "monthly": _recurring(MonthlyTrigger),
-    "yearly": _recurring(YearlyTrigger),
-}
-
-
-def _required(fields: Mapping[str, Any], name: str) -> Any:
-    if fields.get(name) is None:
-        raise TriggerError(f"the trigger has no {name}")
-
-    return fields[name]
-
-
-def _number(name: str, value: object) -> float:
-    """Return a finite number. Raises TriggerError."""
-    # A bool is an int in Python. The product is NaN for NaN and infinity; math.isfinite fails for large integers.
-    if isinstance(value, bool) or not isinstance(value, int | float) or value * 0 != 0:
-        raise TriggerError(f"{name} {_brief(value)} must be a number")
-
-    return value
-
-
-def _whole(name: str, value: object) -> int:
-    number = _number(name, value)
-    if number != int(number):
-        raise TriggerError(f"{name} {value!r} must be a whole number")
-
-    return int(number)
-
-
-def _flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise TriggerError(f"{name} {_brief(value)} must be true or false")
-
-
-def _out_of_range(name: str, low: float, high: float, value: object) -> TriggerError:
-    return TriggerError(
-        f"{name} {_brief(value)} must be {low} to {high}", name="RangeError"
-    )
