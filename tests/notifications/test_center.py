@@ -633,12 +633,6 @@ def test_a_value_of_the_wrong_type_is_refused(center: NotificationCenter) -> Non
     assert center.app_state == "background"
 
 
-@pytest.mark.parametrize("seconds", [0, float("nan"), "3"])
-def test_the_timeout_must_be_positive(clock: FakeCalendar, seconds: Any) -> None:
-    with pytest.raises(ConfigError, match="handler_timeout_seconds"):
-        NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=seconds)
-
-
 def test_a_clock_without_a_time_zone_is_refused() -> None:
     center = NotificationCenter(
         clock=lambda: datetime(2026, 3, 10),  # noqa: DTZ001  # the mistake

@@ -96,7 +96,7 @@ class NotificationCenter:
         vendor: The vendor's profile, or only its word.
 
     Raises:
-        ConfigError: The platform or ``handler_timeout_seconds`` is invalid.
+        ConfigError: The platform is invalid.
     """
 
     def __init__(
@@ -111,7 +111,6 @@ class NotificationCenter:
         vendor: VendorProfile | str = VENDOR,
     ) -> None:
         check_platform(platform)
-        _check_timeout(handler_timeout_seconds)
 
         self.platform: Final = platform
         self.channels: Final = Channels(platform)
@@ -436,11 +435,3 @@ class NotificationCenter:
 
 def _milliseconds_of(scheduled: _Scheduled) -> int:
     return milliseconds(scheduled.date)
-
-
-def _check_timeout(seconds: object) -> None:
-    # NaN is not greater than 0 either.
-    if not isinstance(seconds, int | float) or not seconds > 0:
-        raise ConfigError(
-            f"handler_timeout_seconds {seconds!r} must be a number greater than 0"
-        )

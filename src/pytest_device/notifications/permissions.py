@@ -88,10 +88,7 @@ class NotificationPermissionsStatus:
         if self.ios is None:
             return self.status == "granted"
 
-        return self.ios.status not in (
-            IosAuthorizationStatus.NOT_DETERMINED,
-            IosAuthorizationStatus.DENIED,
-        )
+        return self.ios.status not in _OVERALL
 
 
 Answer: TypeAlias = Callable[
@@ -99,23 +96,18 @@ Answer: TypeAlias = Callable[
 ]
 """Function that responds to the permission prompt."""
 
-_STATUSES: Final[Mapping[str, tuple[Status, IosAuthorizationStatus]]] = {
-    "undetermined": ("undetermined", IosAuthorizationStatus.NOT_DETERMINED),
-    "granted": ("granted", IosAuthorizationStatus.AUTHORIZED),
-    "denied": ("denied", IosAuthorizationStatus.DENIED),
-    IosAuthorizationStatus.NOT_DETERMINED: (
-        "undetermined",
-        IosAuthorizationStatus.NOT_DETERMINED,
-    ),
-    IosAuthorizationStatus.DENIED: ("denied", IosAuthorizationStatus.DENIED),
-    IosAuthorizationStatus.AUTHORIZED: ("granted", IosAuthorizationStatus.AUTHORIZED),
-    IosAuthorizationStatus.PROVISIONAL: (
-        "granted",
-        IosAuthorizationStatus.PROVISIONAL,
-    ),
-    IosAuthorizationStatus.EPHEMERAL: ("granted", IosAuthorizationStatus.EPHEMERAL),
+_IOS: Final[Mapping[str, IosAuthorizationStatus]] = {
+    "undetermined": IosAuthorizationStatus.NOT_DETERMINED,
+    "granted": IosAuthorizationStatus.AUTHORIZED,
+    "denied": IosAuthorizationStatus.DENIED,
+    **IosAuthorizationStatus.__members__,
 }
-"""Overall status and status on iOS of an answer."""
+"""Status on iOS of each answer."""
+_OVERALL: Final[Mapping[IosAuthorizationStatus, Status]] = {
+    IosAuthorizationStatus.NOT_DETERMINED: "undetermined",
+    IosAuthorizationStatus.DENIED: "denied",
+}
+"""Overall status of those on iOS that do not grant notifications."""
 
 
 class Permissions:
@@ -162,10 +154,11 @@ class Permissions:
         answer: Status | IosAuthorizationStatus,
         requested: IosPermissionsRequest | None = None,
     ) -> NotificationPermissionsStatus:
-        if answer not in _STATUSES:
-            raise ConfigError(f"status {answer!r} must be {', '.join(_STATUSES)}")
+        if answer not in _IOS:
+            raise ConfigError(f"status {answer!r} must be {', '.join(_IOS)}")
 
-        status, ios_status = _STATUSES[answer]
+        ios_status = _IOS[answer]
+        status = _OVERALL.get(ios_status, "granted")
         # No value is documented for Android.
         if not self._is_ios:
             return NotificationPermissionsStatus(
