@@ -105,9 +105,8 @@ def _pair(
 ) -> "tuple[Build, Update]":
     """Return a build and the update that it would be offered.
 
-    The app config that ships in a build leaves the certificate out. If the build's native configuration has none that
-    could be found, the project's stands for the fact that signatures are required, but verifies nothing: it may have
-    been replaced since the build.
+    The app config that ships in a build leaves the certificate out. The project's stands for the fact that signatures
+    are required, but verifies nothing: it may have been replaced since the build.
     """
     from pytest_device.app import resolve_runtime_version
     from pytest_device.updates import UpdateSettings

@@ -1,14 +1,9 @@
-"""Reader for builds: the app config, embedded update and certificate in them, or facts in a JSON file.
+"""Reader for builds: the app config and embedded update in them, or facts in a JSON file.
 
-The document does not say the names of native keys, so no other native configuration is read. The certificate of code
-signing is found in it without its key: as the only certificate in PEM.
+The document does not say the names of native keys, so no native configuration is read.
 """
 
-import base64
 import json
-import os
-import re
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,8 +27,6 @@ CONFIG: Final = "app.config"
 MANIFEST: Final = "app.manifest"
 FINGERPRINT: Final = "fingerprint"
 MAX_BYTES: Final = 8 * 1024 * 1024
-MAX_UNPACKED_BYTES: Final = 4 * 1024**3
-"""Maximum unpacked size of a compressed tar, in bytes; it must be unpacked to the end, and may be a bomb."""
 _KEYS: Final = (
     "platform",
     "runtimeVersion",
@@ -44,21 +37,13 @@ _KEYS: Final = (
     "certificate",
 )
 _ANDROID_MANIFEST: Final = "AndroidManifest.xml"
-_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
-_END: Final = "-----END CERTIFICATE-----"
-_PEM: Final = re.compile(
-    rf"{_BEGIN}((?:[A-Za-z0-9+/=\s]|&#x?[0-9A-Fa-f]{{1,3}};)+){_END}".encode()
-)
-"""A certificate in native configuration, where line ends may be blanks or character references."""
-_LINE_LENGTH: Final = 64
-"""Characters in a line of PEM (RFC 7468 section 2)."""
 
 
 def read_build(path: Path, *, vendor: VendorProfile | str = VENDOR) -> Build:
     """Read what is known of a build.
 
     Args:
-        path: An .apk, .app or .ipa, as a directory or an archive, or a JSON file. JSON may contain ``platform``,
+        path: An .apk, .app or .ipa, as a directory or a zip archive, or a JSON file. JSON may contain ``platform``,
             ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``, ``createdAt``), ``scope`` and
             ``certificate`` (the path of a PEM file, relative to the JSON file).
         vendor: The vendor's profile, or only its word; it has the runtime versions of the policies.
@@ -129,20 +114,11 @@ def _certificate_file(path: Path, name: str | None) -> str | None:
 
     try:
         with open_regular(path.parent / name) as content:
-            certificates = _certificates(content.read(MAX_BYTES))
-    except OSError as error:
+            return content.read(MAX_BYTES).decode()
+    except (OSError, UnicodeDecodeError) as error:
         raise ProjectError(
-            f"certificate {name!r} cannot be read: {error.strerror or error}", path=path
+            f"certificate {name!r} cannot be read: {_reason(error)}", path=path
         ) from None
-
-    # Of several, one cannot tell which is that of the build.
-    if len(certificates) != 1:
-        raise ProjectError(
-            f"certificate {name!r} must be a file with one certificate in PEM",
-            path=path,
-        )
-
-    return certificates.pop()
 
 
 def _text(facts: Object, name: str, path: Path, *, within: str = "") -> str | None:
@@ -168,19 +144,16 @@ def _read_archive(path: Path, vendor: VendorProfile) -> Build:
         settings=settings,
         running=_embedded_update(contents, path),
         scope=settings.url if settings else None,
-        certificate=contents.certificate,
     )
 
 
 def _reason(error: Exception) -> str:
-    """Return why an archive can't be read."""
-    # Its text lists all compressions that were tried.
-    if isinstance(error, tarfile.ReadError):
-        return "it is no zip or tar archive, or is damaged"
+    if isinstance(error, zipfile.BadZipFile):
+        return "it is no zip archive, or is damaged"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
 
-    return str(error) or type(error).__name__
+    return str(error)
 
 
 @dataclass(slots=True)
@@ -191,15 +164,6 @@ class _Contents:
     """Detected from the names of other files."""
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """Content of the files that describe the build, by name."""
-    certificates: set[str] = field(default_factory=set[str])
-
-    @property
-    def certificate(self) -> str | None:
-        """The certificate of code signing: with several in the build, it is unknown which one that is."""
-        if len(self.certificates) != 1:
-            return None
-
-        return next(iter(self.certificates))
 
     @property
     def fingerprint(self) -> str | None:
@@ -255,16 +219,10 @@ def _read_contents(path: Path) -> _Contents:
         elif _is_in_ios_app(parts, path):
             contents.platform = "ios"
 
-        # A link, whose target is a file of its own.
-        if content is None:
-            continue
-
         file_name = parts[-1]
         describes_build = file_name in (CONFIG, MANIFEST, FINGERPRINT)
         if describes_build and file_name not in contents.files:
             contents.files[file_name] = content.read(MAX_BYTES)
-        elif _is_native_configuration(parts, path):
-            contents.certificates |= _certificates(content.read(MAX_BYTES))
 
     return contents
 
@@ -277,96 +235,20 @@ def _is_in_ios_app(parts: tuple[str, ...], path: Path) -> bool:
     return any(part.endswith(".app") for part in parts)
 
 
-def _is_native_configuration(parts: tuple[str, ...], path: Path) -> bool:
-    """Return whether a file is the app's own manifest or property list, not that of a library within the app."""
-    if parts == (_ANDROID_MANIFEST,):
-        return True
-
-    *directories, name = parts
-    directory = directories[-1] if directories else path.name
-
-    return name.endswith(".plist") and directory.endswith(".app")
-
-
-def _certificates(content: bytes) -> set[str]:
-    """Return the certificates in native configuration or a PEM file, as PEM with equal line ends.
-
-    Android's binary manifests have strings in UTF-8 or UTF-16: without the zero bytes, ASCII is the same in both.
-    """
-    certificates: set[str] = set()
-
-    for match in _PEM.finditer(content.replace(b"\0", b"")):
-        body = re.sub(rb"&#[^;&]*;|\s", b"", match[1])
-        if _is_base64(body):
-            certificates.add(_pem(body.decode("ascii")))
-
-    return certificates
-
-
-def _is_base64(body: bytes) -> bool:
-    try:
-        return bool(base64.b64decode(body, validate=True))
-    except ValueError:
-        return False
-
-
-def _pem(body: str) -> str:
-    starts = range(0, len(body), _LINE_LENGTH)
-    lines = [body[start : start + _LINE_LENGTH] for start in starts]
-
-    return "\n".join([_BEGIN, *lines, _END, ""])
-
-
-def _entries(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Yield the names and contents of a build's files; links have no content, their targets are files of their own."""
-    if path.is_dir():
-        yield from _in_directory(path)
+def _entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the names and contents of a build's files."""
+    if not path.is_dir():
+        with open_regular(path) as content, zipfile.ZipFile(content) as packed:
+            for entry in packed.infolist():
+                with packed.open(entry) as inner:
+                    yield entry.filename, inner
         return
 
-    with open_regular(path) as content:
-        if zipfile.is_zipfile(content):
-            yield from _in_zip(content)
-        else:
-            yield from _in_tar(content, path)
-
-
-def _in_directory(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    def refuse(error: OSError) -> None:
-        raise ProjectError(
-            f"cannot be searched: {error.strerror}", path=Path(error.filename)
-        )
-
-    for directory, names, files in os.walk(path, onerror=refuse):
-        # The same order on each machine.
-        names.sort()
-        for name in sorted(files):
-            file = Path(directory, name)
-            if file.is_file() and not file.is_symlink():
-                with open_regular(file) as content:
-                    yield file.relative_to(path).as_posix(), content
-
-
-def _in_zip(content: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
-    with zipfile.ZipFile(content) as packed:
-        for entry in packed.infolist():
-            with packed.open(entry) as inner:
-                yield entry.filename, inner
-
-
-def _in_tar(content: IO[bytes], path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    content.seek(0)
-    size = 0
-
-    with tarfile.open(fileobj=content) as archive:
-        for member in archive:
-            size += member.size
-            if size > MAX_UNPACKED_BYTES:
-                raise ProjectError(
-                    f"has more than {MAX_UNPACKED_BYTES // 1024**3} GB of content",
-                    path=path,
-                )
-
-            yield member.name, archive.extractfile(member) if member.isfile() else None
+    # The same order on each machine.
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and not file.is_symlink():
+            with open_regular(file) as content:
+                yield file.relative_to(path).as_posix(), content
 
 
 def _object(files: dict[str, bytes], name: str, path: Path) -> Object:
