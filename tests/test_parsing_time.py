@@ -18,6 +18,7 @@ import pytest
 
 from pytest_device.app import check, load_project
 from pytest_device.app.inlining import inlined_public
+from pytest_device.app.vendor import VendorProfile
 from pytest_device.auth import AuthRequest
 from pytest_device.auth.provider import Client, IdentityProvider
 from pytest_device.auth.urls import MAX_URL_LENGTH
@@ -29,14 +30,10 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.trace.screen_parsers import from_description, from_page_source
 from pytest_device.trace.tree import without_typed_secrets
-from pytest_device.updates import (
-    Reply,
-    UpdateError,
-    UpdateRequest,
-    published_protocol_v1,
-)
+from pytest_device.updates import UpdateError
+from pytest_device.updates.published_protocol_v1 import PublishedProtocolV1
 from tests.app.rows import project_files, put
-from tests.patterns import ANY, BOUNDED, OWN, TABLES, WORST, used_patterns
+from tests.patterns import ANY, OWN, TABLES, WORST, used_patterns
 from tests.updates.rows import reference_signing
 
 GROWTH: Final = 8
@@ -52,9 +49,6 @@ ATTEMPTS: Final = 3
 ROUNDS: Final = 4
 
 _Input = TypeVar("_Input")
-
-PROTOCOL = published_protocol_v1()
-CERTIFICATE = reference_signing().certificate
 
 
 def seconds_of(parse: Callable[[_Input], object], text: _Input) -> float:
@@ -136,7 +130,7 @@ def apply(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
 
 
 def test_the_longest_times_of_all_patterns_are_listed() -> None:
-    listed = {*WORST, *BOUNDED, *OWN, *TABLES}
+    listed = {*WORST, *OWN, *TABLES}
 
     used = {*used_patterns()}
 
@@ -146,7 +140,7 @@ def test_the_longest_times_of_all_patterns_are_listed() -> None:
 def test_every_pattern_takes_linear_time() -> None:
     slow: dict[str, str] = {}
     for place, found in used_patterns().items():
-        longest, texts = BOUNDED.get(place, (LONGEST_MATCHED, WORST.get(place, ())))
+        texts = WORST.get(place, ())
         uses = found
         if place in TABLES:
             patterns = map(re.compile, TABLES[place]())
@@ -166,49 +160,25 @@ Headers = dict[str, str]
 Build = Callable[[int], str]
 
 
-def read(reply: tuple[Headers, bytes]) -> None:
-    headers, body = reply
-    received = Reply(200, {"vendor-protocol-version": "1", **headers}, body)
+def read(field: str) -> None:
+    headers = {"platform": "ios", "runtime-version": "1", "protocol-version": "1"}
+    fields = {"expect-signature": field, "recent-failed-update-ids": field}
+    named = {f"vendor-{name}": text for name, text in {**headers, **fields}.items()}
     with suppress(UpdateError):  # short ones are no error
-        PROTOCOL.read_reply(received, UpdateRequest("ios", "1"), CERTIFICATE)
+        PublishedProtocolV1(VendorProfile()).read_request(named)
 
 
-def in_type(value: Build) -> Callable[[int], tuple[Headers, bytes]]:
-    return lambda length: ({"content-type": value(length)}, b"x")
-
-
-def in_signature(value: Build) -> Callable[[int], tuple[Headers, bytes]]:
-    return lambda length: ({"vendor-signature": value(length)}, b"{}")
-
-
-def in_part(header: Build) -> Callable[[int], tuple[Headers, bytes]]:
-    return lambda length: (
-        {"content-type": "multipart/mixed; boundary=b"},
-        f"--b\r\n{header(length)}\r\n\r\n{{}}\r\n--b--".encode(),
-    )
-
-
-DISPOSITION: Final = "content-disposition: form-data"
-REPLIES: dict[str, Callable[[int], tuple[Headers, bytes]]] = {
-    "semicolons": in_type(repeat(";", start="multipart/mixed")),
-    "escaped quotes": in_type(repeat('\\"', start='multipart/mixed; a="', end='"')),
-    "quoted semicolons": in_type(repeat(';\\"', start='multipart/mixed; a="', end='"')),
-    "quotes": in_type(repeat('";', start="multipart/mixed; a=")),
-    "names": in_type(repeat("; a=b", start="multipart/mixed")),
-    "semicolons of a part": in_part(
-        repeat(";", start=f'{DISPOSITION}; name="directive"')
-    ),
-    "folded header of a part": in_part(repeat("\r\n ", start=DISPOSITION)),
-    "headers of a part": in_part(repeat("a: b\r\n")),
-    "a signature": in_signature(repeat("a", start='sig="', end='"')),
-    "an inner list": in_signature(repeat("a ", start="sig=(", end=")")),
-    "parameters": in_signature(repeat(";a", start="sig")),
-}
-
-
-@pytest.mark.parametrize("name", REPLIES)
-def test_a_reply_with_updates_is_read_in_linear_time(name: str) -> None:
-    assert_grows_linearly(read, REPLIES[name])
+@pytest.mark.parametrize(
+    "build",
+    [
+        repeat("a", start='sig="', end='"'),
+        repeat("a ", start="sig=(", end=")"),
+        repeat(";a", start="sig"),
+    ],
+    ids=["a text", "an inner list", "parameters"],
+)
+def test_a_request_for_updates_is_read_in_linear_time(build: Build) -> None:
+    assert_grows_linearly(read, build)
 
 
 def mask(*secrets: str) -> Callable[[str], object]:

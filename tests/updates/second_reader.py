@@ -1,16 +1,21 @@
-"""Reads replies of an update service with other tools than the adapter: a second reading of the published protocol."""
+"""The app's side of the published update protocol, with other tools than the service: a second reading of it."""
 
 import base64
 import hashlib
 import json
 import re
+from datetime import datetime
 from email import message_from_bytes
 from typing import Any, NamedTuple
 
 import httpx
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from pytest_device.updates import Asset, Offer, Signature, Update
+from tests.updates.rows import BUILD
 
 
 class Read(NamedTuple):
@@ -61,6 +66,39 @@ def is_signed(part: Read, certificate: str, keyid: str) -> bool:
         base64.b64decode(fields[1]), part.body, padding.PKCS1v15(), hashes.SHA256()
     )
     return True
+
+
+def offer(answer: httpx.Response, certificate: str, keyid: str) -> Offer:
+    """Return what a reply offers to an app of the tests."""
+    part = read(answer)
+    if part is None or part.content.get("type") == "noUpdateAvailable":
+        return Offer()
+    if part.name == "directive":
+        assert part.content["type"] == "rollBackToEmbedded"
+        assert is_signed(part, certificate, keyid)
+        time = part.content["parameters"]["commitTime"]
+        return Offer(roll_back_at=datetime.fromisoformat(time))
+    signature = Signature.missing()
+    if part.signature is not None:
+        try:
+            is_valid = is_signed(part, certificate, keyid)
+        except InvalidSignature:
+            is_valid = False
+        signature = (Signature.valid if is_valid else Signature.invalid)(certificate)
+    manifest = part.content
+    files = [manifest["launchAsset"], *manifest["assets"]]
+    return Offer(
+        Update(
+            manifest["id"],
+            manifest["runtimeVersion"],
+            "ios",
+            manifest["createdAt"],
+            BUILD.scope,
+            [Asset(one["key"], one["hash"], one["hash"], True) for one in files],
+            signature,
+            manifest,
+        )
+    )
 
 
 def hash_of(content: bytes) -> str:

@@ -3,12 +3,6 @@
 from pytest_device.updates.loading import will_load as will_load
 from pytest_device.updates.model import LaunchModel as LaunchModel
 from pytest_device.updates.model import play as play
-from pytest_device.updates.protocol import Reply as Reply
-from pytest_device.updates.protocol import UpdateProtocol as UpdateProtocol
-from pytest_device.updates.protocol import UpdateRequest as UpdateRequest
-from pytest_device.updates.published_protocol_v1 import (
-    published_protocol_v1 as published_protocol_v1,
-)
 from pytest_device.updates.published_protocol_v1 import (
     signature_header as signature_header,
 )

@@ -1,12 +1,11 @@
-"""Messages between an update service and an app, independent of the wire format, which adapters implement."""
+"""Messages between an update service and an app, independent of the wire format."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from pytest_device.errors import hides_frames
-from pytest_device.updates.values import Offer
 
 __tracebackhide__ = hides_frames
 
@@ -21,8 +20,6 @@ class UpdateRequest:
     current_update_id: str | None = None
     embedded_update_id: str | None = None
     keyid: str | None = None
-    scope: str | None = None
-    """Scope of the app; not sent."""
     takes_parts: bool = True
     """Whether the app accepts multipart replies, which rollbacks require."""
     fatal_error: str = ""
@@ -75,25 +72,3 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
-
-
-class UpdateProtocol(Protocol):
-    """A wire format; the reading methods raise only UpdateError, with the code ``malformed``."""
-
-    def request_headers(self, request: UpdateRequest) -> dict[str, str]:
-        """Return the request headers that an app sends."""
-        ...
-
-    def read_request(self, headers: Mapping[str, str]) -> UpdateRequest:
-        """Parse an app's request headers; names are lowercase."""
-        ...
-
-    def write_reply(self, answer: Answer, request: UpdateRequest, sign: Sign) -> Reply:
-        """Encode the service's reply."""
-        ...
-
-    def read_reply(
-        self, reply: Reply, request: UpdateRequest, certificate: str | None = None
-    ) -> Offer:
-        """Parse the service's reply; a certificate verifies its signature."""
-        ...

@@ -1,25 +1,16 @@
-"""Adapter for version 1 of the update protocol, from its published specification.
+"""The service's side of version 1 of the update protocol, from its published specification.
 
 Header names contain the vendor word. Structured fields follow RFC 8941.
 """
 
 import json
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
-from pytest_device.app.vendor import VendorProfile, profile_of
+from pytest_device.app.vendor import VendorProfile
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import need_extra
-from pytest_device.spec import VENDOR
-from pytest_device.updates.multipart import (
-    MULTIPART,
-    Part,
-    decode_multipart,
-    encode_multipart,
-    refuse,
-)
 from pytest_device.updates.protocol import (
     Answer,
     Reply,
@@ -29,26 +20,16 @@ from pytest_device.updates.protocol import (
     Sign,
     UpdateRequest,
 )
-from pytest_device.updates.signing import ALGORITHM, verify
-from pytest_device.updates.values import (
-    Asset,
-    CertificateError,
-    Offer,
-    Signature,
-    SignatureState,
-    Update,
-    UpdateError,
-    in_utc,
-)
+from pytest_device.updates.signing import ALGORITHM
+from pytest_device.updates.values import UpdateError, in_utc
 
 __tracebackhide__ = hides_frames
 
-MAX_BYTES: Final = 8 * 1024 * 1024
 _MAX_FIELD: Final = 8 * 1024
 """Maximum length of a structured field: eight times the longest signature, as the time of parsing grows faster."""
-_MAX_ERROR: Final = 1024
-"""Maximum length of the error in a request: servers limit the size of headers."""
 _JSON: Final = "application/json"
+_MULTIPART: Final = "multipart/mixed"
+_BOUNDARY: Final = "part-of-the-update"
 _DEFAULT_KEY: Final = "root"
 _OK: Final = 200
 _NO_CONTENT: Final = 204
@@ -56,56 +37,33 @@ _NOT_ACCEPTABLE: Final = 406
 
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
-    """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
-    _check_string("sig", sig)
+    """Return the header of a base64 signature. Raises ConfigError for texts that are not printable ASCII."""
+    for name, text in (("sig", sig), ("keyid", keyid)):
+        # A string of a structured field (RFC 8941 section 3.3.3).
+        if not (text.isascii() and text.isprintable()):
+            raise ConfigError(f"{name} {text!r} must be printable ASCII")
 
-    return _serialized(keyid, sig=sig)
+    need_extra("the update protocol", "http_sf")
+    import http_sf
 
-
-def _check_string(name: str, text: object) -> None:
-    """Raise ConfigError unless a text can be a string of a structured field (RFC 8941 section 3.3.3)."""
-    if not (isinstance(text, str) and text.isascii() and text.isprintable()):
-        raise ConfigError(f"{name} {text!r} must be printable ASCII")
+    return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
 
 
 class PublishedProtocolV1:
-    """The adapter; ``vendor`` is the vendor's profile, or only its word, for the names of headers."""
+    """The service's side of the protocol; header names come from the vendor's profile."""
 
-    def __init__(self, vendor: VendorProfile | str = VENDOR) -> None:
-        self._profile = profile_of(vendor)
-
-    def request_headers(self, request: UpdateRequest) -> dict[str, str]:
-        """Return the request headers that an app sends."""
-        values = {
-            "protocol-version": "1",
-            "platform": request.platform,
-            "runtime-version": request.runtime_version,
-            "channel-name": request.channel,
-            "current-update-id": request.current_update_id,
-            "embedded-update-id": request.embedded_update_id,
-            "expect-signature": request.keyid and _serialized(request.keyid),
-            # A header has one line; messages of crashes have several.
-            "fatal-error": " ".join(request.fatal_error.split())[:_MAX_ERROR],
-            "recent-failed-update-ids": _listed(request.failed_update_ids),
-        }
-        headers = {
-            "accept": f"{MULTIPART}, {_JSON};q=0.9" if request.takes_parts else _JSON
-        }
-        for name, value in values.items():
-            if value:
-                headers[self._name(name)] = value
-
-        return headers
+    def __init__(self, vendor: VendorProfile) -> None:
+        self._profile = vendor
 
     def read_request(self, headers: Mapping[str, str]) -> UpdateRequest:
-        """Parse an app's request headers."""
+        """Parse an app's request headers, whose names are lowercase. Raises UpdateError with the code ``malformed``."""
         version = self._required(headers, "protocol-version")
         if version != "1":
-            refuse(f"{self._name('protocol-version')} is {version!r}, must be 1")
+            _refuse(f"{self._name('protocol-version')} is {version!r}, must be 1")
 
         platform = self._required(headers, "platform")
         if platform not in ("ios", "android"):
-            refuse(f"{self._name('platform')} is {platform!r}, must be ios or android")
+            _refuse(f"{self._name('platform')} is {platform!r}, must be ios or android")
 
         expected_signature = headers.get(self._name("expect-signature"))
         keyid = None
@@ -152,65 +110,13 @@ class PublishedProtocolV1:
         if not request.takes_parts:
             return Reply(_OK, {**headers, **part_headers}, body)
 
-        content_type, whole_body = encode_multipart(Part(name, part_headers, body))
+        content_type = f"{_MULTIPART}; boundary={_BOUNDARY}"
 
-        return Reply(_OK, {**headers, "content-type": content_type}, whole_body)
-
-    def read_reply(
-        self, reply: Reply, request: UpdateRequest, certificate: str | None = None
-    ) -> Offer:
-        """Parse the service's reply.
-
-        An update has the state of its signature, and the caller decides; a directive has no field for one, so that it
-        is refused if a certificate is given and its signature is not valid.
-        """
-        if reply.status == _NO_CONTENT or (reply.status == _OK and not reply.body):
-            return Offer()
-
-        if reply.status != _OK:
-            refuse(f"the update service returned {reply.status} (expected 200)")
-        if len(reply.body) > MAX_BYTES:
-            raise UpdateError(
-                f"the reply is larger than {MAX_BYTES // 1024 // 1024} MB",
-                code="too_large",
-            )
-        version = reply.headers.get(self._name("protocol-version"))
-        if version not in ("0", "1"):
-            refuse(f"the reply has the protocol version {version!r}, must be 1")
-
-        for part in decode_multipart(reply):
-            signature = self._signature(part, request, certificate)
-            if part.name == "manifest":
-                return Offer(_update(_object(part.body), request, signature))
-            if part.name == "directive":
-                return _directive(_object(part.body), signature, certificate)
-
-        return Offer()
-
-    def _signature(
-        self, part: Part, request: UpdateRequest, certificate: str | None
-    ) -> Signature:
-        header = part.headers.get(self._name("signature"))
-        if header is None:
-            return Signature.missing()
-        if certificate is None:
-            return Signature.unverified(header)
-
-        try:
-            fields = _dictionary(header)
-            if _text(fields, "keyid", _DEFAULT_KEY) != (request.keyid or _DEFAULT_KEY):
-                return Signature.invalid(certificate)
-            if _text(fields, "alg", ALGORITHM) != ALGORITHM:
-                return Signature.invalid(certificate)
-
-            verify(part.body, _text(fields, "sig", ""), certificate)
-        except CertificateError:
-            # A mistake of the test, not a property of the reply.
-            raise
-        except UpdateError:
-            return Signature.invalid(certificate)
-
-        return Signature.valid(certificate)
+        return Reply(
+            _OK,
+            {**headers, "content-type": content_type},
+            _part(name, part_headers, body),
+        )
 
     def _name(self, name: str) -> str:
         return self._profile.header(name)
@@ -218,33 +124,33 @@ class PublishedProtocolV1:
     def _required(self, headers: Mapping[str, str], name: str) -> str:
         value = headers.get(self._name(name))
         if not value:
-            refuse(f"the header {self._name(name)} is missing")
+            _refuse(f"the header {self._name(name)} is missing")
 
         return value
 
 
-def published_protocol_v1(vendor: VendorProfile | str = VENDOR) -> PublishedProtocolV1:
-    """Return the adapter; ``vendor`` is the vendor's profile, or only its word, for the names of headers."""
-    return PublishedProtocolV1(vendor)
+def _refuse(problem: str) -> NoReturn:
+    """Raise the error of a request that violates the protocol."""
+    raise UpdateError(problem, code="malformed")
+
+
+def _part(name: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Return a multipart body of one part, byte for byte, since signatures cover bytes."""
+    headers = {"content-disposition": f'form-data; name="{name}"', **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    before = f"--{_BOUNDARY}\r\n{head}\r\n".encode()
+
+    return before + body + f"\r\n--{_BOUNDARY}--\r\n".encode()
 
 
 def _takes_parts(accept: str) -> bool:
     """Return whether an ``Accept`` header includes multipart replies; weights are ignored."""
     for media_range in accept.split(","):
         media_type, _, _ = media_range.partition(";")
-        if media_type.strip().lower() in {MULTIPART, "multipart/*", "*/*"}:
+        if media_type.strip().lower() in {_MULTIPART, "multipart/*", "*/*"}:
             return True
 
     return False
-
-
-def _serialized(keyid: str, *, sig: str | bool = True) -> str:
-    """Return a structured field: a signature or, with True, the expectation of one. Raises ConfigError."""
-    _check_string("keyid", keyid)
-    need_extra("the update protocol", "http_sf")
-    import http_sf
-
-    return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
 
 
 def _dictionary(value: str) -> Mapping[str, Any]:
@@ -254,7 +160,7 @@ def _dictionary(value: str) -> Mapping[str, Any]:
 def _parsed(value: str, kind: str) -> object:
     """Parse a structured field of a kind."""
     if len(value) > _MAX_FIELD:
-        refuse(f"a structured field is longer than {_MAX_FIELD} characters")
+        _refuse(f"a structured field is longer than {_MAX_FIELD} characters")
 
     need_extra("the update protocol", "http_sf")
     import http_sf
@@ -262,7 +168,7 @@ def _parsed(value: str, kind: str) -> object:
     try:
         return http_sf.parse(value.encode(), tltype=kind)
     except (ValueError, http_sf.StructuredFieldError):
-        refuse("a structured field is malformed")
+        _refuse("a structured field is malformed")
 
 
 def _in_utf8(value: str) -> str:
@@ -273,19 +179,6 @@ def _in_utf8(value: str) -> str:
         return value
 
 
-def _listed(texts: Sequence[str]) -> str:
-    """Return a list of strings as a structured field; empty for none. Raises ConfigError."""
-    if not texts:
-        return ""
-    for text in texts:
-        _check_string("failed update ID", text)
-
-    need_extra("the update protocol", "http_sf")
-    import http_sf
-
-    return http_sf.ser([(text, {}) for text in texts])
-
-
 def _texts(value: str) -> tuple[str, ...]:
     """Return the strings in a structured field that is a list of them."""
     if not value:
@@ -294,7 +187,7 @@ def _texts(value: str) -> tuple[str, ...]:
     items = cast("list[Any]", _parsed(value, "list"))
     texts = tuple(text for text, _parameters in items)
     if not all(isinstance(text, str) for text in texts):
-        refuse("the items of a structured field must be strings")
+        _refuse("the items of a structured field must be strings")
 
     return texts
 
@@ -305,7 +198,7 @@ def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
 
     value, _parameters = fields[name]
     if not isinstance(value, str):
-        refuse(f"{name} in a structured field must be a string")
+        _refuse(f"{name} in a structured field must be a string")
 
     return value
 
@@ -348,95 +241,3 @@ def _asset_object(asset: ServedAsset) -> dict[str, str]:
         fields["fileExtension"] = f".{asset.extension}"
 
     return fields
-
-
-def _object(body: bytes) -> Mapping[str, Any]:
-    try:
-        value: object = json.loads(body)
-    except (ValueError, RecursionError):
-        value = None
-
-    if not isinstance(value, dict):
-        refuse("a part is not a JSON object")
-
-    return cast("Mapping[str, Any]", value)
-
-
-def _field(
-    fields: Mapping[str, Any], name: str, kind: type[Any], *, where: str = ""
-) -> Any:
-    value = fields.get(name)
-    if not isinstance(value, kind):
-        refuse(f"{where}{name} must be of type {kind.__name__}")
-
-    return value
-
-
-def _update(
-    manifest: Mapping[str, Any], request: UpdateRequest, signature: Signature
-) -> Update:
-    identifier = _field(manifest, "id", str)
-    try:
-        canonical = str(uuid.UUID(identifier))
-    except ValueError:
-        refuse("id must be a UUID")
-
-    for name in ("metadata", "extra"):
-        if name in manifest:
-            _field(manifest, name, dict)
-
-    files = [_field(manifest, "launchAsset", dict), *_field(manifest, "assets", list)]
-
-    return Update(
-        canonical,
-        _field(manifest, "runtimeVersion", str),
-        request.platform,
-        _date(_field(manifest, "createdAt", str)),
-        request.scope,
-        tuple(_asset(file) for file in files),
-        signature,
-        manifest,
-    )
-
-
-def _asset(fields: object) -> Asset:
-    if not isinstance(fields, dict):
-        refuse("an asset must be an object")
-
-    asset = cast("Mapping[str, Any]", fields)
-    for name in ("key", "url", "contentType"):
-        _field(asset, name, str, where="an asset's ")
-    if asset.get("hash") is not None:
-        _field(asset, "hash", str, where="an asset's ")
-
-    return Asset(asset["key"], asset.get("hash"))
-
-
-def _directive(
-    fields: Mapping[str, Any], signature: Signature, certificate: str | None
-) -> Offer:
-    state = signature.state
-    if certificate is not None and state is not SignatureState.VALID:
-        raise UpdateError(
-            f"the signature of a directive is {state}", code=f"signature_{state}"
-        )
-
-    kind = _field(fields, "type", str)
-    if kind == "noUpdateAvailable":
-        return Offer()
-    if kind != "rollBackToEmbedded":
-        raise UpdateError(
-            f"the directive {kind!r} is not in version 1 of the protocol",
-            code="not_specified",
-        )
-
-    parameters = _field(fields, "parameters", dict)
-
-    return Offer(roll_back_at=_date(_field(parameters, "commitTime", str)))
-
-
-def _date(text: str) -> datetime:
-    try:
-        return in_utc(text)
-    except ConfigError:
-        refuse("a time must be an ISO 8601 date")

@@ -15,7 +15,7 @@ __tracebackhide__ = hides_frames
 class UpdateError(DeviceError):
     """An update, or a protocol message, that can't be read or must not be used.
 
-    ``code`` is ``malformed``, ``too_large``, ``not_specified``, ``signature_missing`` or ``signature_invalid``.
+    ``code`` is ``malformed`` or ``signature_invalid``.
     """
 
     def __init__(self, message: str, *, code: str) -> None:

@@ -25,9 +25,8 @@ from pytest_device.updates.protocol import (
     ServedAsset,
     ServedRollBack,
     ServedUpdate,
-    UpdateProtocol,
 )
-from pytest_device.updates.published_protocol_v1 import published_protocol_v1
+from pytest_device.updates.published_protocol_v1 import PublishedProtocolV1
 from pytest_device.updates.service.releases import Release, Releases
 from pytest_device.updates.signing import CodeSigning, sign, validate_certificate
 from pytest_device.updates.values import Update, UpdateError
@@ -157,7 +156,6 @@ class DeviceUpdateService(Service[Journal]):
 
     Args:
         signing: The key and certificate that sign the replies.
-        protocol: The wire format (default: version 1 of the published one).
         vendor: The vendor's profile, or only its word.
         public_url: The address at which remote devices reach the service, for example through a tunnel.
         device_header: The request header that identifies devices (default: the profile's ``client_id_header``; if a
@@ -174,7 +172,6 @@ class DeviceUpdateService(Service[Journal]):
         self,
         *,
         signing: CodeSigning | None = None,
-        protocol: UpdateProtocol | None = None,
         vendor: VendorProfile | str = VENDOR,
         public_url: str | None = None,
         device_header: str = "",
@@ -194,7 +191,7 @@ class DeviceUpdateService(Service[Journal]):
         super().__init__(Journal(), port)
         self._signing = signing
         profile = profile_of(vendor)
-        self._protocol = protocol or published_protocol_v1(profile)
+        self._protocol = PublishedProtocolV1(profile)
         self._device_header = device_header or profile.client_id_header
         self._clock = clock
         self._releases = Releases()
