@@ -16,7 +16,6 @@ from pytest_device.updates import (
     Build,
     DisabledReason,
     Signature,
-    SignatureState,
     Update,
     UpdateSettings,
     generate_code_signing,
@@ -135,7 +134,6 @@ UNKNOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"signature": None}, {"settings": WITH_PATH.settings}),
     ({"signature": Signature.valid(CERTIFICATE)}, {"settings": WITH_PATH.settings}),
     ({"signature": Signature.invalid(OTHER.certificate)}, {"certificate": CERTIFICATE}),
-    ({"signature": Signature.unverified("valid")}, {"certificate": CERTIFICATE}),
     ({}, {"running": replace(EMBEDDED, created_at=None)}),
 ]
 
@@ -166,22 +164,6 @@ def test_a_certificate_with_other_line_ends_is_the_same() -> None:
     )
 
     assert codes(update, SIGNED) == []
-
-
-@pytest.mark.parametrize(
-    ("state", "certificate"),
-    [
-        ("valid", None),
-        ("invalid", None),
-        ("missing", CERTIFICATE),
-        ("unverified", CERTIFICATE),
-    ],
-)
-def test_a_verified_signature_names_its_certificate(
-    state: str, certificate: str | None
-) -> None:
-    with pytest.raises(ConfigError, match=f"a signature in the state '{state}'"):
-        Signature(SignatureState(state), certificate)
 
 
 def test_without_facts_all_are_unknown() -> None:

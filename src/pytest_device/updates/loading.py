@@ -122,7 +122,7 @@ def _signature(update: Update, build: Build) -> Iterator[Reason]:
     """Yield what is wrong with the signature, if the build requires one.
 
     A signature counts only if it was verified with the certificate that is in the build: the build has no other. What
-    a reply says of its own signature, or what another certificate proves, is unknown for this build.
+    another certificate proves is unknown for this build.
     """
     if not build.requires_signature:
         return
@@ -134,10 +134,6 @@ def _signature(update: Update, build: Build) -> Iterator[Reason]:
         yield Reason(
             Code.SIGNATURE_MISSING,
             "the build has a certificate, but the update is not signed",
-        )
-    elif signature.state is SignatureState.UNVERIFIED:
-        yield _unknown(
-            "whether the signature of the update is valid: it was not verified"
         )
     elif build.certificate is None:
         yield _unknown(

@@ -53,42 +53,21 @@ class SignatureState(StrEnum):
     """What is known of an update's signature."""
 
     MISSING = "missing"
-    UNVERIFIED = "unverified"
     INVALID = "invalid"
     VALID = "valid"
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """State of an update's signature, with the certificate (PEM) that it was verified with.
-
-    ``header`` is the text of a signature that was not verified; it comes from the service and proves nothing.
-    """
+    """State of an update's signature, with the certificate (PEM) that it was verified with, if there is one."""
 
     state: SignatureState
     certificate: str | None = field(default=None, repr=False)
-    header: str | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        is_verified = self.state in (SignatureState.VALID, SignatureState.INVALID)
-        if is_verified and self.certificate is None:
-            raise ConfigError(
-                f"a signature in the state {str(self.state)!r} names the certificate that it was verified with"
-            )
-        if not is_verified and self.certificate is not None:
-            raise ConfigError(
-                f"a signature in the state {str(self.state)!r} has no certificate"
-            )
 
     @classmethod
     def missing(cls) -> Self:
         """Return the state of an update without a signature."""
         return cls(SignatureState.MISSING)
-
-    @classmethod
-    def unverified(cls, header: str) -> Self:
-        """Return the state of a signature that nobody has verified."""
-        return cls(SignatureState.UNVERIFIED, header=header)
 
     @classmethod
     def invalid(cls, certificate: str) -> Self:
