@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_device import ConfigError
 from pytest_device.updates import (
     NOT_SPECIFIED,
     Build,
@@ -181,11 +180,6 @@ def test_check_and_fetch_are_refused(reason: str) -> None:
         assert isinstance(event, Rejected)
         assert reason in event.reason
         assert after == model
-
-
-def test_an_offer_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"Offer\.update must be an Update, not str"):
-        Offer("v1")  # type: ignore[arg-type]
 
 
 def test_a_check_sees_no_files_and_a_fetch_refuses_damaged_ones() -> None:

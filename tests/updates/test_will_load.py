@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -189,29 +188,6 @@ def test_a_creation_time_can_be_an_iso_8601_string() -> None:
     for wrong in ("today", 1767225600000):
         with pytest.raises(ConfigError, match="must be a datetime"):
             Update("u", created_at=wrong)  # type: ignore[arg-type]
-
-
-def test_an_asset_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match="assets must be Asset values: 'logo' is not one"
-    ):
-        Update("u", assets=["logo"])  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda: Build("ios", settings={"url": URL}),  # type: ignore[arg-type]
-        lambda: Build("ios", running="e"),  # type: ignore[arg-type]
-        lambda: Build("ios", certificate=b"-----BEGIN CERTIFICATE-----"),  # type: ignore[arg-type]
-        lambda: Update("u", signature="valid"),  # type: ignore[arg-type]
-        lambda: will_load({"id": "u"}, BUILD),  # type: ignore[arg-type]
-        lambda: will_load(UPDATE, {"platform": "ios"}),  # type: ignore[arg-type]
-    ],
-)
-def test_a_value_of_the_wrong_type_is_refused(ask: Callable[[], object]) -> None:
-    with pytest.raises(ConfigError, match="type"):
-        ask()
 
 
 def test_will_load_needs_no_extra() -> None:

@@ -1,9 +1,9 @@
 """Check whether a build will load an update."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final, cast
+from typing import Final
 
-from pytest_device.errors import ConfigError, hides_frames
+from pytest_device.errors import hides_frames
 from pytest_device.updates.settings import DisabledReason, problem_of
 from pytest_device.updates.signing import have_same_key
 from pytest_device.updates.values import (
@@ -36,16 +36,7 @@ def will_load(update: Update, build: Build) -> Verdict:
     >>> update = Update("u", "2.0", "ios", "2026-02-01", "app", assets=[])
     >>> will_load(update, build).reasons[0].detail
     "the runtime version of the update is '2.0', that of the build '1.0'"
-
-    Raises:
-        ConfigError: The values are of other types.
     """
-    for value, kind in ((cast("object", update), Update), (build, Build)):
-        if not isinstance(value, kind):
-            raise ConfigError(
-                f"will_load takes an Update and a Build, not a value of type {type(value).__name__}"
-            )
-
     # All at once, since each attempt to fix one costs an update or a build.
     reasons = [
         *_settings(build),

@@ -96,7 +96,7 @@ class Update:
 
     ``created_at`` also accepts an ISO 8601 string. ``manifest`` is the source, including unknown fields.
 
-    Raises ConfigError for any other text as a time, and for a signature or assets of another type.
+    Raises ConfigError for any other text as a time.
     """
 
     id: str
@@ -115,15 +115,6 @@ class Update:
         if not isinstance(cast("object", self.created_at), datetime | None):
             object.__setattr__(self, "created_at", in_utc(cast("str", self.created_at)))
 
-        if not isinstance(cast("object", self.signature), Signature | None):
-            raise ConfigError(
-                f"signature must be a Signature, such as Signature.missing(), not a value of type "
-                f"{type(self.signature).__name__}"
-            )
-        for asset in cast("Sequence[object]", self.assets or ()):
-            if not isinstance(asset, Asset):
-                raise ConfigError(f"assets must be Asset values: {asset!r} is not one")
-
 
 NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
 """Placeholder for a build that has neither an embedded nor a downloaded update."""
@@ -135,7 +126,6 @@ class Build:
 
     ``certificate`` is the one (PEM) that is embedded in the build, which verifies the updates that it loads; its
     ``settings`` only have the path from which the certificate was read when the app was built.
-    Raises ConfigError for settings, a running update or a certificate of another type.
     """
 
     platform: str | None = None
@@ -144,17 +134,6 @@ class Build:
     running: Update | None = None
     scope: str | None = None
     certificate: str | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        for name, value, kind in (
-            ("settings", self.settings, UpdateSettings),
-            ("running", self.running, Update),
-            ("certificate", self.certificate, str),
-        ):
-            if not isinstance(cast("object", value), kind | None):
-                raise ConfigError(
-                    f"{name} must be of type {kind.__name__}, not {type(value).__name__}"
-                )
 
     @property
     def requires_signature(self) -> bool:
@@ -255,12 +234,6 @@ class Offer:
     seconds: float = 0.0
     complete: bool = True
     error: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(cast("object", self.update), Update | None):
-            raise ConfigError(
-                f"Offer.update must be an Update, not {type(self.update).__name__}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
