@@ -3,15 +3,11 @@
 import hashlib
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from pytest_device.updates import (
     Asset,
@@ -49,24 +45,6 @@ def reference_signing() -> CodeSigning:
     """Return a key and its certificate of the reference cases: generating one takes a tenth of a second."""
     given = cases("sign")[0].values[0]["input"]
     return CodeSigning(given["private_key_pem"], given["certificate_pem"])
-
-
-def renewal_of(signing: CodeSigning) -> str:
-    """Return another certificate for the key of a certificate."""
-    old = x509.load_pem_x509_certificate(signing.certificate.encode())
-    builder = x509.CertificateBuilder(
-        old.subject,
-        old.subject,
-        old.public_key(),
-        x509.random_serial_number(),
-        old.not_valid_before_utc,
-        old.not_valid_after_utc + timedelta(days=365),
-    )
-    for extension in old.extensions:
-        builder = builder.add_extension(extension.value, extension.critical)
-    key = load_pem_private_key(signing.private_key.encode(), None)
-    assert isinstance(key, RSAPrivateKey)
-    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode("ascii")
 
 
 def export(

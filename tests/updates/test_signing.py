@@ -1,7 +1,6 @@
 """Code signing."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,24 +157,14 @@ def test_anything_but_a_certificate_or_key_is_malformed(signing: CodeSigning) ->
         damaged(signing.certificate),
         other_certificate,
     )
-    for certificate in (*bad, None, Path("certificate.pem")):
+    for certificate in bad:
         with pytest.raises(CertificateError) as caught:
-            validate_certificate(certificate, now=NOW)  # type: ignore[arg-type]
+            validate_certificate(certificate, now=NOW)
         assert caught.value.code == "malformed"
-    for key in ("", "text", signing.certificate, other_key, None, Path("key.pem")):
+    for key in ("", "text", signing.certificate, other_key):
         with pytest.raises(CertificateError) as caught:
-            sign(b"", key)  # type: ignore[arg-type]
+            sign(b"", key)
         assert caught.value.code == "malformed"
-
-
-def test_a_body_or_signature_of_the_wrong_type_is_refused(signing: CodeSigning) -> None:
-    with pytest.raises(ConfigError, match="body must be bytes or a string, not dict"):
-        sign({}, signing.private_key)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="body has a lone surrogate"):
-        sign("\ud800", signing.private_key)
-    with pytest.raises(UpdateError) as caught:
-        verify(b"body", None, signing.certificate, now=NOW)  # type: ignore[arg-type]
-    assert caught.value.code == "signature_invalid"
 
 
 @pytest.mark.parametrize(
@@ -192,15 +181,7 @@ def test_the_time_of_a_check_has_a_zone_or_counts_as_utc(
         validate_certificate(signing.certificate, now="tomorrow")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("name", "years"),
-    [
-        *(("x", years) for years in (0, -1, 1001, float("nan"), "1")),
-        *((n, 1) for n in ("", "x" * 65, None, "\ud800")),
-    ],
-)
-def test_an_impossible_certificate_is_refused_by_argument(
-    name: Any, years: Any
-) -> None:
-    with pytest.raises(ConfigError, match=r"years=|common_name="):
-        generate_code_signing(name, years)
+@pytest.mark.parametrize("years", [0, -1, 1001, float("nan")])
+def test_an_impossible_lifetime_is_refused(years: float) -> None:
+    with pytest.raises(ConfigError, match="years="):
+        generate_code_signing("x", years)

@@ -28,7 +28,6 @@ from tests.updates.rows import (
     UPDATE,
     URL,
     reference_signing,
-    renewal_of,
 )
 
 pytestmark = pytest.mark.every_python
@@ -93,11 +92,6 @@ def with_settings(**updates: object) -> Build:
             "signature_invalid",
         ),
         (
-            replace(UPDATE, signature=Signature.valid(OTHER.certificate)),
-            SIGNED,
-            "signature_invalid",
-        ),
-        (
             replace(UPDATE, assets=[ASSET, Asset("logo", "h", None, False)]),
             BUILD,
             "asset_missing",
@@ -132,7 +126,10 @@ UNKNOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"assets": [Asset("logo", "h", None, True)]}, {}),
     ({"signature": None}, {"settings": WITH_PATH.settings}),
     ({"signature": Signature.valid(CERTIFICATE)}, {"settings": WITH_PATH.settings}),
-    ({"signature": Signature.invalid(OTHER.certificate)}, {"certificate": CERTIFICATE}),
+    *(
+        ({"signature": state(OTHER.certificate)}, {"certificate": CERTIFICATE})
+        for state in (Signature.valid, Signature.invalid)
+    ),
     ({}, {"running": replace(EMBEDDED, created_at=None)}),
 ]
 
@@ -143,17 +140,6 @@ def test_a_missing_fact_is_unknown(
 ) -> None:
     assert codes(replace(UPDATE, **of_update), replace(BUILD, **of_build)) == [
         "unknown"
-    ]
-
-
-def test_a_renewed_certificate_with_the_same_key_verifies_the_same_signatures() -> None:
-    renewed = renewal_of(OTHER)
-    update = replace(UPDATE, signature=Signature.valid(renewed))
-
-    assert renewed != OTHER.certificate
-    assert codes(update, replace(BUILD, certificate=OTHER.certificate)) == []
-    assert codes(update, replace(BUILD, certificate=CERTIFICATE)) == [
-        "signature_invalid"
     ]
 
 
