@@ -3,7 +3,7 @@
 import math
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import cast
 
@@ -291,22 +291,6 @@ def test_the_service_records_the_requests_of_each_device(
         service.wait_for_request(published.id, after=1).device
         == service.requests[-1].device
     )
-
-
-def test_an_app_that_polls_in_a_tight_loop_is_named(http: httpx.Client) -> None:
-    times = iter(
-        datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=0.9 * number)
-        for number in range(99)
-    )
-    with DeviceUpdateService(clock=lambda: next(times)) as service:
-        for _ in range(10):
-            ask(service, http, client_id="hasty")
-        assert service.polling_devices == ("hasty",)
-        for _ in range(10):
-            ask(service, http, client_id="patient")
-            ask(service, http, client_id="hasty")
-
-    assert service.polling_devices == ("hasty",)
 
 
 def test_an_update_is_not_published_at_a_time_that_utc_lacks(tmp_path: Path) -> None:

@@ -59,10 +59,6 @@ _ENDPOINTS_OF: Final[Mapping[FailureKind, tuple[Endpoint, ...]]] = {
 }
 """Endpoints at which a failure can happen; the first one is the default."""
 
-POLLS: Final = 10
-POLLING_SECONDS: Final = 10.0
-"""Time in which `POLLS` checks by one device count as polling, in seconds; hosted services don't state a limit."""
-
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
@@ -129,23 +125,6 @@ class Journal(serving.Journal):
 
         return tuple(devices)
 
-    def polling(self) -> tuple[str, ...]:
-        """Return the devices whose app polls for updates in a tight loop."""
-        checks: dict[str, list[datetime]] = {}
-        for request in self.of(SeenRequest):
-            if request.kind == "manifest":
-                checks.setdefault(request.device, []).append(request.at)
-
-        return tuple(device for device, times in checks.items() if _is_tight(times))
-
-
-def _is_tight(times: list[datetime]) -> bool:
-    """Return whether `POLLS` checks in a row happened within `POLLING_SECONDS`."""
-    first_and_last = zip(times, times[POLLS - 1 :], strict=False)
-    durations = [last - first for first, last in first_and_last]
-
-    return any(duration.total_seconds() < POLLING_SECONDS for duration in durations)
-
 
 MANIFEST: Final = "/manifest"
 _UNCACHED: Final = {"cache-control": "no-store"}
@@ -211,11 +190,6 @@ class DeviceUpdateService(Service[Journal]):
     def devices(self) -> tuple[str, ...]:
         """Devices whose app sent a request, each once, by the ID of its installation."""
         return self._journal.devices()
-
-    @property
-    def polling_devices(self) -> tuple[str, ...]:
-        """Devices whose app polls for updates in a tight loop, which hosted services may rate-limit."""
-        return self._journal.polling()
 
     def publish(
         self,
