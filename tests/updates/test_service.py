@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import cast
 
 import httpx
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from pytest_device import ConfigError
 from pytest_device.app import VendorProfile
 from pytest_device.updates import (
-    CodeSigning,
     LaunchModel,
     Offer,
     Update,
@@ -328,8 +326,6 @@ def test_a_wait_reports_what_apps_asked_for_instead(
         r"manifest nothing 200 \(ios, runtime version 1\.0\.1, channel beta\)",
     ):
         service.wait_for_request(published.id, timeout_seconds=0)
-    with pytest.raises(ConfigError, match=r"answer must be a string, .* not Update"):
-        service.wait_for_request(cast("str", published))
 
 
 def test_devices_on_other_machines_get_the_public_url(
@@ -369,18 +365,9 @@ def test_an_invalid_update_cannot_be_published(
             lambda: service.publish(export(tmp_path), runtime_version="1", share=1.5),
             "share=1.5 must be 0 to 1",
         ),
-        (lambda: service.publish(export(tmp_path), 1), "runtime_version 1 is invalid"),  # type: ignore[arg-type]
-        (
-            lambda: service.publish(export(tmp_path), "1", share="1"),  # type: ignore[arg-type]
-            "share='1' must be",
-        ),
         (
             lambda: service.roll_back_to_embedded(".1"),
             "runtime_version '.1' is invalid",
-        ),
-        (
-            lambda: service.publish(export(tmp_path), "1", channel=None),  # type: ignore[arg-type]
-            "channel None is invalid: use a string of printable ASCII",
         ),
         (
             lambda: service.roll_back_to_embedded("1", channel="größe"),
@@ -397,16 +384,8 @@ def test_an_invalid_update_cannot_be_published(
             "seconds=nan must be a number",
         ),
         (
-            lambda: DeviceUpdateService(signing=cast("CodeSigning", ("key", "pem"))),
-            r"signing must be a CodeSigning, .* not tuple",
-        ),
-        (
             lambda: DeviceUpdateService(public_url="nowhere"),
             "public_url 'nowhere' must be a URL",
-        ),
-        (
-            lambda: DeviceUpdateService(public_url=cast("str", 5)),
-            "public_url '5' must be a URL",
         ),
         (
             lambda: DeviceUpdateService(public_url="https://updates.example/?a=b"),

@@ -142,25 +142,23 @@ class Releases:
         self.files[file.hash] = (file, file.path.read_bytes())
 
 
-def _check_version(runtime_version: object) -> None:
-    if not (
-        isinstance(runtime_version, str) and is_valid_runtime_version(runtime_version)
-    ):
+def _check_version(runtime_version: str) -> None:
+    if not is_valid_runtime_version(runtime_version):
         raise ConfigError(
             f"runtime_version {runtime_version!r} is invalid: use a string, for example '1.0.0'"
         )
 
 
-def _check_channel(channel: object) -> None:
+def _check_channel(channel: str) -> None:
     """Raise ConfigError for a channel that no app can send in a header: its update would reach no device."""
-    if not (isinstance(channel, str) and channel.isascii() and channel.isprintable()):
+    if not (channel.isascii() and channel.isprintable()):
         raise ConfigError(
             f"channel {channel!r} is invalid: use a string of printable ASCII, or '' for apps without a channel"
         )
 
 
-def _check_share(share: object) -> None:
-    if not isinstance(share, int | float) or not 0 <= share <= 1:
+def _check_share(share: float) -> None:
+    if not 0 <= share <= 1:
         raise ConfigError(f"share={share!r} must be 0 to 1")
 
 

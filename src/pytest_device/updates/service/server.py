@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from pytest_device import serving
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import (
+    Failure,
+    Journal,
     Service,
     app_of,
     check_public_url,
@@ -83,49 +84,6 @@ class SeenRequest:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
-class Journal(serving.Journal):
-    """Received requests and pending failures."""
-
-    def fail(
-        self,
-        kind: FailureKind,
-        endpoint: Endpoint | None,
-        times: int,
-        seconds: float,
-    ) -> None:
-        """Make upcoming requests fail. Raises ConfigError for a failure that the endpoint doesn't support."""
-        endpoints = _ENDPOINTS_OF.get(kind)
-        if endpoints is None:
-            raise ConfigError(
-                unknown("failure of the update service", kind, _ENDPOINTS_OF)
-            )
-        if endpoint is None:
-            endpoint = endpoints[0]
-        elif endpoint not in endpoints:
-            raise ConfigError(
-                f"{kind!r} does not apply to {endpoint!r}: use on={endpoints[0]!r}"
-            )
-
-        self.add_failure(serving.Failure(endpoint, kind, times, seconds))
-
-    def take_failures(self, endpoint: Endpoint) -> dict[FailureKind, float]:
-        """Return the failures for the current request, each with its delay in seconds, and count them down."""
-        delays: dict[FailureKind, float] = {}
-
-        for kind in _ENDPOINTS_OF:
-            failure = self.take_failure(endpoint, kind)
-            if failure:
-                delays[kind] = failure.seconds
-
-        return delays
-
-    def devices(self) -> tuple[str, ...]:
-        """Return the devices whose app sent a request, in the order of their first one."""
-        devices = dict.fromkeys(request.device for request in self.of(SeenRequest))
-
-        return tuple(devices)
-
-
 MANIFEST: Final = "/manifest"
 _UNCACHED: Final = {"cache-control": "no-store"}
 
@@ -159,11 +117,6 @@ class DeviceUpdateService(Service[Journal]):
     ) -> None:
         need_extra("DeviceUpdateService", "starlette", "uvicorn", "http_sf")
         check_public_url(public_url)
-        # The settings fixture is not checked for types.
-        if not isinstance(cast("object", signing), CodeSigning | None):
-            raise ConfigError(
-                f"signing must be a CodeSigning, which generate_code_signing returns, not {type(signing).__name__}"
-            )
         if signing:
             validate_certificate(signing.certificate, signing.private_key)
 
@@ -189,7 +142,7 @@ class DeviceUpdateService(Service[Journal]):
     @property
     def devices(self) -> tuple[str, ...]:
         """Devices whose app sent a request, each once, by the ID of its installation."""
-        return self._journal.devices()
+        return tuple(dict.fromkeys(request.device for request in self.requests))
 
     def publish(
         self,
@@ -226,7 +179,19 @@ class DeviceUpdateService(Service[Journal]):
         seconds: float = 1.0,
     ) -> None:
         """Make the next requests for the manifest or an asset fail; ``seconds`` is the delay of ``slow``."""
-        self._journal.fail(kind, on, times, seconds)
+        endpoints = _ENDPOINTS_OF.get(kind)
+        if endpoints is None:
+            raise ConfigError(
+                unknown("failure of the update service", kind, _ENDPOINTS_OF)
+            )
+
+        endpoint = on or endpoints[0]
+        if endpoint not in endpoints:
+            raise ConfigError(
+                f"{kind!r} does not apply to {endpoint!r}: use on={endpoints[0]!r}"
+            )
+
+        self._journal.add_failure(Failure(endpoint, kind, times, seconds))
 
     def wait_for_request(
         self,
@@ -240,7 +205,6 @@ class DeviceUpdateService(Service[Journal]):
 
         ``after`` skips that many requests; ``device`` filters by device. Raises TimeoutError listing the last requests.
         """
-        _check_id("answer", answer)
 
         def has_answer(request: SeenRequest) -> bool:
             return device in ("", request.device) and answer in ("", request.answer)
@@ -262,7 +226,6 @@ class DeviceUpdateService(Service[Journal]):
         ``update_id`` waits for the report that this update failed. ``after`` and ``device`` are those of
         `wait_for_request`. Raises TimeoutError listing the last requests.
         """
-        _check_id("update_id", update_id)
 
         def reports_crash(request: SeenRequest) -> bool:
             if device not in ("", request.device):
@@ -324,7 +287,7 @@ class DeviceUpdateService(Service[Journal]):
 
     async def _manifest(self, request: "Request") -> "Response":
         headers = dict(request.headers)
-        failures = self._journal.take_failures("manifest")
+        failures = self._failures("manifest")
         seen = replace(self._seen("manifest", request, failures), headers=headers)
         try:
             update_request = self._protocol.read_request(headers)
@@ -353,7 +316,7 @@ class DeviceUpdateService(Service[Journal]):
         return await self._answered(seen, reply, failures, request)
 
     async def _asset(self, request: "Request") -> "Response":
-        failures = self._journal.take_failures("asset")
+        failures = self._failures("asset")
         seen = self._seen("asset", request, failures)
         published = self._releases.files.get(request.path_params["hash"])
         if published is None:
@@ -373,6 +336,17 @@ class DeviceUpdateService(Service[Journal]):
         reply = Reply(200, headers, content)
 
         return await self._answered(seen, reply, failures, request)
+
+    def _failures(self, endpoint: Endpoint) -> dict[FailureKind, float]:
+        """Return the failures for the current request, each with its delay in seconds, and count them down."""
+        delays: dict[FailureKind, float] = {}
+
+        for kind in _ENDPOINTS_OF:
+            failure = self._journal.take_failure(endpoint, kind)
+            if failure:
+                delays[kind] = failure.seconds
+
+        return delays
 
     def _seen(
         self,
@@ -483,13 +457,6 @@ def _described(seen: SeenRequest) -> str:
 
     channel = f", channel {seen.channel}" if seen.channel else ""
     return f"{text} ({seen.platform}, runtime version {seen.runtime_version}{channel})"
-
-
-def _check_id(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise ConfigError(
-            f"{name} must be a string, such as the id of an Update, not {type(value).__name__}"
-        )
 
 
 def _corrupted(content: bytes) -> bytes:
