@@ -4,7 +4,6 @@ from pytest_device.auth.browser import (
     BrowserResult,
     BrowserSession,
     DriverBrowser,
-    LoopbackBrowser,
 )
 from pytest_device.auth.config import (
     AccessTokenRequestConfig,
@@ -72,7 +71,6 @@ __all__ = [
     "DriverBrowser",
     "Environment",
     "GrantType",
-    "LoopbackBrowser",
     "RedirectUriOptions",
     "RefreshTokenRequest",
     "RefreshTokenRequestConfig",

@@ -1,15 +1,12 @@
-"""Browsers for a sign-in: a callable, the test's driver, or the default browser with a loopback redirect."""
+"""Browsers for a sign-in: a callable or the test's driver."""
 
 import inspect
 import threading
 import time
-import webbrowser
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
 from pytest_device.auth.secret_values import learn_url
 from pytest_device.errors import AuthConfigError, hides_frames
@@ -20,9 +17,6 @@ __tracebackhide__ = hides_frames
 BrowserOutcome: TypeAlias = Literal["success", "cancel", "dismiss", "locked"]
 
 POLL_SECONDS: Final = 0.05
-_SIGNED_IN: Final = (
-    b"<!doctype html><title>Signed in</title><p>You can close this page."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +82,7 @@ def browser_of(browser: AnyBrowser) -> Browser:
     if callable(browser):
         return _CallableBrowser(browser)
 
-    raise AuthConfigError(
-        f"browser {browser!r} must be a driver, a LoopbackBrowser or a callable"
-    )
+    raise AuthConfigError(f"browser {browser!r} must be a driver or a callable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,96 +140,6 @@ class DriverBrowser:
                 return BrowserResult("success", url)
             if not session.wait():
                 return BrowserResult("dismiss")
-
-
-class LoopbackBrowser:
-    """Default browser of this machine, with a loopback server for the redirect (RFC 8252 section 7.3)."""
-
-    def __init__(
-        self,
-        *,
-        path: str = "/callback",
-        open_url: Callable[[str], object] = webbrowser.open,
-    ) -> None:
-        self._open_url = open_url
-        self._server = _RedirectServer(("127.0.0.1", 0), _RedirectHandler)
-        self._server.timeout = POLL_SECONDS
-        self.redirect_uri = f"http://127.0.0.1:{self._server.server_address[1]}{path}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.server_close()
-
-    def open(self, session: BrowserSession) -> BrowserResult:
-        """Open the page and serve requests until the redirect URI is requested; others return 404.
-
-        Raises:
-            AuthConfigError: the request has another redirect URI, or this machine has no browser.
-        """
-        if session.return_url != self.redirect_uri:
-            raise AuthConfigError(
-                f"redirect_uri {session.return_url!r} must be the browser's own: {self.redirect_uri}"
-            )
-
-        self._server.expected_url = self.redirect_uri
-        self._server.returned_url = None
-        # `webbrowser.open` returns False if it knows no browser: the user would wait for a page that never appears.
-        if self._open_url(session.url) is False:
-            raise AuthConfigError(
-                "no browser on this machine can open the sign-in page: set the environment variable BROWSER,"
-                " or pass LoopbackBrowser(open_url=...)"
-            )
-
-        while self._server.returned_url is None:
-            self._server.handle_request()
-            if not session.wait(0):
-                return BrowserResult("dismiss")
-
-        return BrowserResult("success", self._server.returned_url)
-
-
-class _RedirectServer(ThreadingHTTPServer):
-    """A thread for each connection: one that sends its request slowly, or never, delays neither redirect nor deadline."""
-
-    block_on_close = False
-    daemon_threads = True
-    expected_url = ""
-    returned_url: str | None = None
-
-
-class _RedirectHandler(BaseHTTPRequestHandler):
-    timeout = 5
-    """Maximum seconds to wait for each part of a request on an open connection: browsers open some in advance."""
-
-    def do_GET(self) -> None:
-        server = cast("_RedirectServer", self.server)
-        # With the Host header: a web page under another name must not pass a redirect of its own.
-        url = f"http://{self.headers.get('Host', '')}{self.path}"
-        if is_redirect(url, server.expected_url):
-            try:
-                self._reply(200, _SIGNED_IN)
-            finally:  # afterwards, as the process may end as soon as it is known
-                server.returned_url = url
-        else:
-            self._reply(404, b"")
-
-    def _reply(self, status: int, page: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(page)))
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.end_headers()
-        self.wfile.write(page)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the base class
-        """Discard the message: the URL contains a code."""
 
 
 class SessionLock:

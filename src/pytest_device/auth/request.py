@@ -198,8 +198,8 @@ class AuthRequest:
 
         Args:
             discovery: The discovery document of the provider.
-            browser: A driver, a `LoopbackBrowser`, or a callable that takes the URL and the redirect URI and returns
-                the URL of the redirect, or None if canceled.
+            browser: A driver, or a callable that takes the URL and the redirect URI and returns the URL of the redirect,
+                or None if canceled.
             timeout_seconds: How long the user may take.
 
         Raises:
