@@ -280,21 +280,15 @@ def test_a_third_party_client_reports_a_wrong_secret(
 
 EVERYWHERE: Final = {
     "hang": "OAUTH_TIMEOUT",
-    "trickle": "OAUTH_PARSE_ERROR",
     "server_error": "OAUTH_RESPONSE_IS_NOT_CONFORM",
-    "redirect": "OAUTH_RESPONSE_IS_NOT_CONFORM",
-    "oversized": "OAUTH_PARSE_ERROR",
 }
 """What the client reports of the failures that each endpoint can have."""
 IN_A_BROWSER: Final = {
     "hang": "TimeoutError",
-    "trickle": "TimeoutError",
     "server_error": "page 500",
-    "redirect": "page 307",
-    "oversized": "page 200",
 }
 """What a browser that opens the endpoint reports about them."""
-BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
+BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str]]] = {
     "discovery": {
         **EVERYWHERE,
         "wrong_issuer": "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED",
@@ -315,12 +309,7 @@ BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
     },
     "jwks": EVERYWHERE,
     "userinfo": {**EVERYWHERE, "deny": "OAUTH_WWW_AUTHENTICATE_CHALLENGE"},
-    # The client reads the status alone.
-    "revoke": {
-        **EVERYWHERE,
-        "trickle": None,
-        "oversized": None,
-    },
+    "revoke": EVERYWHERE,
     "end_session": IN_A_BROWSER,
 }
 
@@ -335,7 +324,7 @@ def test_a_third_party_client_reports_each_failure(
     endpoint: Endpoint,
     kind: Any,
 ) -> None:
-    is_endless = kind in {"hang", "trickle"}
+    is_endless = kind == "hang"
 
     def error() -> object:
         provider.fail(endpoint, kind)

@@ -369,6 +369,25 @@ def refresh_at(status: int, content: bytes) -> auth.TokenResponse:
         )
 
 
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (httpx.Response(307, headers={"Location": "a:/b"}), "returned a redirect"),
+        (httpx.Response(200, content=b" " * (1024 * 1024 + 1)), "larger than 1 MB"),
+    ],
+)
+def test_a_redirect_or_a_reply_that_is_too_large_is_refused(
+    reply: httpx.Response, message: str
+) -> None:
+    with (
+        httpx.Client(transport=httpx.MockTransport(lambda _request: reply)) as client,
+        pytest.raises(UnexpectedReplyError, match=message),
+    ):
+        auth.refresh(
+            {"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client
+        )
+
+
 def test_a_revocation_uses_one_authentication_method() -> None:
     sent: list[httpx.Request] = []
 

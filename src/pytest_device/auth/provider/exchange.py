@@ -1,7 +1,6 @@
 """Handling of a request to the provider: parsing, failure injection, recording and response."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -12,7 +11,6 @@ from starlette.responses import (
     JSONResponse,
     PlainTextResponse,
     Response,
-    StreamingResponse,
 )
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -29,15 +27,10 @@ __tracebackhide__ = hides_frames
 MAX_BODY_BYTES: Final = 64 * 1024
 _MISDIRECTED: Final = 421
 """Status of a request for another host (RFC 9110 section 15.5.20)."""
-_TRICKLE_SECONDS: Final = 0.02
-_OVERSIZED: Final = b" " * (10 * 1024 * 1024)
 _EVERYWHERE: Final[tuple[FailureKind, ...]] = (
     "delay",
     "hang",
     "server_error",
-    "redirect",
-    "oversized",
-    "trickle",
 )
 SESSION: Final = "pytest-device-session"
 """Name of the session cookie, unique because browsers share cookies between all ports of a host."""
@@ -190,21 +183,9 @@ async def _failed(failure: Failure | None, request: Request) -> Response | None:
             await wait_for_disconnect(request.receive, failure.seconds)
         case Failure(kind="server_error"):
             return PlainTextResponse("failure requested by the test", 500)
-        case Failure(kind="redirect"):
-            return Response(status_code=307, headers={"Location": "attacker:/collect"})
-        case Failure(kind="oversized"):
-            return Response(_OVERSIZED, media_type="application/json")
-        case Failure(kind="trickle"):
-            return StreamingResponse(_trickle(), media_type="application/json")
         case _:
             pass
     return None
-
-
-async def _trickle() -> AsyncIterator[bytes]:
-    while True:
-        yield b" "
-        await asyncio.sleep(_TRICKLE_SECONDS)
 
 
 def _refusal(error: OAuthError) -> Response:
