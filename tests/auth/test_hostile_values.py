@@ -211,40 +211,6 @@ def test_a_provider_does_not_redirect_to_an_address_with_a_tab(sign: str) -> Non
     assert "Unknown redirect URI" in reply.text
 
 
-@pytest.mark.parametrize(
-    ("public_url", "host", "status"),
-    [
-        (None, "", 200),
-        (None, "attacker.example", 421),
-        (None, "127.0.0.1:1", 421),
-        (None, "127.0.0.1", 421),
-        (None, "[::1]", 421),
-        ("https://tunnel.example/idp", "", 200),
-        ("https://tunnel.example/idp", "tunnel.example", 200),
-        ("https://tunnel.example/idp", "Tunnel.Example:443", 200),
-        ("https://tunnel.example/idp", "tunnel.example:8443", 421),
-        ("https://tunnel.example:8443", "tunnel.example:8443", 200),
-        ("https://tunnel.example:443", "tunnel.example", 200),
-        ("https://tunnel.example", "other.example", 421),
-    ],
-)
-def test_a_provider_answers_under_its_own_addresses_only(
-    public_url: str | None, host: str, status: int
-) -> None:
-    with (
-        IdentityProvider(
-            clients=[Client("c", [REDIRECT])], public_url=public_url
-        ) as provider,
-        httpx.Client() as http,
-    ):
-        headers = {"host": host} if host else {}
-        reply = http.get(
-            f"{provider.local_url}/.well-known/openid-configuration", headers=headers
-        )
-
-    assert reply.status_code == status
-
-
 def test_user_info_is_compared_with_an_id_token_of_any_shape() -> None:
     payload = base64.urlsafe_b64encode(b"[" * 100_000).decode()
     reply = httpx.Response(200, json={"sub": "user"})

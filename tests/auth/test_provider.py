@@ -99,29 +99,6 @@ def test_a_link_does_not_decide(
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "https://attacker.example"},
-        {"Origin": "null"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-    ],
-)
-def test_a_form_of_another_site_does_not_decide(
-    app: App,
-    request_by_page: auth.AuthRequest,
-    provider: IdentityProvider,
-    headers: dict[str, str],
-) -> None:
-    form = {"user": "ada", "password": "analytical", "decision": "allow"}
-    answer = app.http.post(request_by_page.url or "", data=form, headers=headers)
-
-    assert answer.status_code == 403
-    assert "Only the provider&#x27;s own page may sign a user in" in answer.text
-    assert not provider.authorizations
-
-
-@pytest.mark.parametrize(
     "changes",
     [
         pytest.param(

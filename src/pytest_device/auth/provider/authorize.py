@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from pytest_device.auth.provider.exchange import NO_STORE, SESSION, Exchange
 from pytest_device.auth.provider.model import Authorization, Client, FailureKind
-from pytest_device.auth.provider.page import message_page, mismatch_page, sign_in_page
+from pytest_device.auth.provider.page import mismatch_page, sign_in_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
@@ -48,8 +48,6 @@ class Authorize:
 
     settings: Settings
     journal: Journal
-    hosts: frozenset[str]
-    """The provider's hosts, which its page is loaded from."""
 
     def __call__(self, exchange: Exchange) -> Response:
         """Respond to an authorization request; redirect only to a registered URI of a known client."""
@@ -83,9 +81,6 @@ class Authorize:
     def _answer(self, request: _AuthorizationRequest, exchange: Exchange) -> Response:
         # In a link, it would be the decision of whoever wrote the link.
         if "decision" in exchange.form:
-            if self._is_of_another_site(exchange):
-                return _foreign_form()
-
             return self._decided(request, exchange.form)
 
         user = self.settings.automatic_user
@@ -100,14 +95,6 @@ class Authorize:
             raise OAuthError("login_required", "the user has to sign in")
 
         return _page_of(request)
-
-    def _is_of_another_site(self, exchange: Exchange) -> bool:
-        """Return whether a browser says that another page than the provider's sent a form."""
-        if exchange.fetch_site not in {"", "same-origin"}:
-            return True
-
-        _scheme, _, host = exchange.origin.partition("://")
-        return exchange.origin != "" and host not in self.hosts
 
     def _decided(
         self, request: _AuthorizationRequest, form: Mapping[str, str]
@@ -227,14 +214,6 @@ def _page_of(
         form_encoded(request.params),
         problem,
         user,
-    )
-
-
-def _foreign_form() -> Response:
-    return message_page(
-        "Form of another page",
-        "Only the provider's own page may sign a user in. Open the app's sign-in again.",
-        403,
     )
 
 

@@ -1,18 +1,16 @@
 """Handling of a request to the provider: parsing, failure injection, recording and response."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import (
     JSONResponse,
     PlainTextResponse,
     Response,
 )
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.auth.http import FORM_TYPE
 from pytest_device.auth.provider.model import Endpoint, FailureKind, SeenRequest
@@ -25,8 +23,6 @@ from pytest_device.serving import Failure, Journal, wait_for_disconnect
 __tracebackhide__ = hides_frames
 
 MAX_BODY_BYTES: Final = 64 * 1024
-_MISDIRECTED: Final = 421
-"""Status of a request for another host (RFC 9110 section 15.5.20)."""
 _EVERYWHERE: Final[tuple[FailureKind, ...]] = (
     "delay",
     "hang",
@@ -45,10 +41,6 @@ class Exchange:
     form: Mapping[str, str] = field(repr=False)
     authorization: str = field(repr=False)
     session: str = field(repr=False)
-    origin: str = ""
-    """The origin of the page that sent a form, empty without a browser."""
-    fetch_site: str = ""
-    """How that page's site relates to the provider (Fetch Metadata), empty with older browsers."""
 
 
 Respond = Callable[[Exchange], Response]
@@ -89,44 +81,6 @@ class RecordedEndpoint:
         return response
 
 
-class KnownHostsOnly:
-    """Refuses requests for other hosts: a web page must not reach the provider under its own host name.
-
-    That is DNS rebinding: the browser would treat the provider's replies as those of the page's own server.
-    """
-
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        self._app = app
-        self._hosts = hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = Headers(scope=scope).get("host", "").lower()
-        if host in self._hosts:
-            await self._app(scope, receive, send)
-            return
-
-        refusal = PlainTextResponse("the provider has another address\n", _MISDIRECTED)
-        await refusal(scope, receive, send)
-
-
-def hosts_of(urls: Iterable[str]) -> frozenset[str]:
-    """Return the hosts of URLs with their ports, in each spelling that clients send."""
-    return frozenset(host for url in urls for host in _spellings(url))
-
-
-def _spellings(url: str) -> Iterator[str]:
-    """Yield the values of the Host header for a URL: clients leave out the default port."""
-    parts = urlsplit(url.lower())
-    _credentials, _, host = parts.netloc.rpartition("@")
-    yield host
-
-    default_port = {"http": 80, "https": 443}.get(parts.scheme)
-    if parts.port is None:
-        yield f"{host}:{default_port}"
-    elif parts.port == default_port:
-        yield host.removesuffix(f":{default_port}")
-
-
 async def _read(request: Request) -> Exchange:
     try:
         body = await read_body_async(request.stream(), MAX_BODY_BYTES)
@@ -158,8 +112,6 @@ async def _read(request: Request) -> Exchange:
         dict(form),
         authorization=request.headers.get("authorization", ""),
         session=_session(request.headers.get("cookie", "")),
-        origin=request.headers.get("origin", ""),
-        fetch_site=request.headers.get("sec-fetch-site", ""),
     )
 
 

@@ -149,6 +149,5 @@ def _headers(style: str) -> Mapping[str, str]:
             f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
             "frame-ancestors 'none'; base-uri 'none'"
         ),
-        # Without any referrer, browsers leave out where a form comes from, too.
-        "Referrer-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
     }

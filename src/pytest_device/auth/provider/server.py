@@ -12,10 +12,8 @@ from pytest_device.auth.discovery import WELL_KNOWN
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
 from pytest_device.auth.provider.exchange import (
-    KnownHostsOnly,
     RecordedEndpoint,
     Respond,
-    hosts_of,
 )
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
@@ -223,8 +221,7 @@ class IdentityProvider(Service[Journal]):
 
     def _app(self) -> "Starlette":
         endpoints = Endpoints(self._settings, self._journal)
-        hosts = hosts_of((self.local_url, self.issuer))
-        authorize = Authorize(self._settings, self._journal, hosts)
+        authorize = Authorize(self._settings, self._journal)
         both = ["GET", "POST"]
         app = app_of(
             [
@@ -243,7 +240,6 @@ class IdentityProvider(Service[Journal]):
             ]
         )
         app.add_exception_handler(404, self._not_found)
-        app.add_middleware(KnownHostsOnly, hosts=hosts)
 
         return app
 
