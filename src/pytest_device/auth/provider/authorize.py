@@ -84,7 +84,7 @@ class Authorize:
             return self._decided(request, exchange.form)
 
         user = self.settings.automatic_user
-        if user is not None and self._is_hinted(request, user):
+        if user is not None:
             return self._consented(request, user)
 
         session = self._session(request, exchange.session)
@@ -119,28 +119,14 @@ class Authorize:
         # Any other prompt asks for the page.
         if not _prompts(request.params) <= {"none"}:
             return None
-        if not self._is_hinted(request, session.user):
-            return None
 
-        age = self.settings.clock.now() - session.since
-        max_age = float(request.params.get("max_age", "inf"))
-
-        return session if age <= max_age else None
-
-    def _is_hinted(self, request: _AuthorizationRequest, user: str) -> bool:
-        """Return whether a request is for a user: it may have an ID token as a hint."""
-        hint = request.params.get("id_token_hint")
-        if not hint:
-            return True
-
-        return self.settings.keys.claims_of(hint).get("sub") == user
+        return session
 
     def _remember(self, user: str, response: Response) -> None:
         """Start a session of a user, and set its cookie."""
         key = secrets.token_urlsafe(16)
         SECRETS.learn(key)
-        now = self.settings.clock.now()
-        self.settings.sessions[key] = Session(user, now, get_current_time_in_seconds())
+        self.settings.sessions[key] = Session(user, get_current_time_in_seconds())
         is_secure = self.settings.issuer.startswith("https:")
         response.set_cookie(
             SESSION, key, secure=is_secure, httponly=True, samesite="lax"
@@ -250,8 +236,6 @@ def _check(params: Mapping[str, str]) -> None:
         raise OAuthError("invalid_request", "response_mode must be query")
     if "none" in _prompts(params) and len(_prompts(params)) > 1:
         raise OAuthError("invalid_request", "prompt must be none alone")
-    if not params.get("max_age", "0").isdecimal():
-        raise OAuthError("invalid_request", "max_age must be a number of seconds")
     if params.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(
         params.get("code_challenge", "")
     ):

@@ -53,7 +53,7 @@ class IdentityProvider(Service[Journal]):
         clients: The registered apps.
         lifetimes: The lifetimes of codes and tokens.
         automatic_user: The user who consents without a page; None shows the page.
-        sessions: Whether a cookie remembers who signed in on the page, as ``prompt=none`` and ``max_age`` require.
+        sessions: Whether a cookie remembers who signed in on the page, as ``prompt=none`` requires.
         public_url: The URL of a tunnel for devices on other machines; the default issuer is on 127.0.0.1.
         port: The port of this machine (default: a free one).
 

@@ -178,10 +178,9 @@ class Grants:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Session of a signed-in user; ``since`` is the provider's time, ``auth_time`` the system's, both in seconds."""
+    """Session of a user, who signed in at ``auth_time``, in seconds."""
 
     user: str
-    since: float
     auth_time: int
 
 
