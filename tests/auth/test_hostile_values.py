@@ -155,32 +155,6 @@ def test_a_parameter_that_is_returned_twice_is_refused(response: str) -> None:
         assert result.error.code == "repeated_parameter"
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        "code=q&state=s#code=h",
-        "code=q&state=x#state=s",
-        "code=q&state=s&iss=a#iss=b",
-        "error=denied&state=s#error=x",
-    ],
-)
-def test_a_fragment_does_not_override_the_query_in_a_sign_in(response: str) -> None:
-    result = flow(returned(response))
-
-    assert result.type == "error"
-    assert result.error
-    assert result.error.code == "repeated_parameter"
-
-
-@pytest.mark.parametrize(
-    "response", ["code=q&state=s#_=_", "code=q&state=s#code=q", "a=1#code=q&state=s"]
-)
-def test_a_fragment_that_does_not_contradict_the_query_is_read(response: str) -> None:
-    result = flow(returned(response))
-
-    assert (result.type, result.params["code"]) == ("success", "q")
-
-
 @pytest.mark.parametrize("sign", ["\t", "\n", "\r"])
 @pytest.mark.parametrize(
     "url",

@@ -21,7 +21,6 @@ from pytest_device.auth.discovery import resolve_discovery
 from pytest_device.auth.id_token import require_id_tokens, require_joserfc
 from pytest_device.auth.token import Discovery, TokenResponse
 from pytest_device.auth.urls import (
-    Returned,
     check_secure,
     form_encoded,
     return_params,
@@ -161,9 +160,7 @@ class AuthRequest:
 
         Raises AuthConfigError for a malformed URL.
         """
-        return self._parsed(url, return_params(url))
-
-    def _parsed(self, url: str, returned: Returned) -> AuthSessionResult:
+        returned = return_params(url)
         params = returned.params
         error = self._error(params, returned.error_code)
         if returned.repeated:
@@ -240,17 +237,7 @@ class AuthRequest:
             )
             return AuthSessionResult("error", url, error=error)
 
-        returned = return_params(url)
-        if returned.overridden:
-            # `parse_return_url` follows the document, where the fragment wins. A provider sends its response in one
-            # of the two, so what the other adds comes from someone else.
-            error = _error(
-                "repeated_parameter",
-                "The query and the fragment of the response contradict each other.",
-            )
-            return AuthSessionResult("error", url, error=error)
-
-        return self._parsed(url, returned)
+        return self.parse_return_url(url)
 
     def _params(self, config: AuthRequestConfig) -> dict[str, str]:
         """Return the parameters in the order of the document; extra parameters never override those of the request."""

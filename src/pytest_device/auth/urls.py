@@ -54,8 +54,6 @@ class Returned(NamedTuple):
     error_code: str | None
     repeated: tuple[str, ...]
     """Names in `ONCE` that the query or the fragment contains twice."""
-    overridden: tuple[str, ...]
-    """Names that the query and the fragment contain with different values."""
 
 
 def return_params(url: str) -> Returned:
@@ -81,17 +79,11 @@ def return_params(url: str) -> Returned:
     fragment = parse_qsl(parts.fragment.removeprefix("?"), keep_blank_values=True)
     error_codes = [value for name, value in query if name == "errorCode"]
     in_query = {name: value for name, value in query if name != "errorCode"}
-    in_fragment = dict(fragment)
 
     return Returned(
-        params=in_query | in_fragment,
+        params=in_query | dict(fragment),
         error_code=error_codes[0] if error_codes else None,
         repeated=tuple(name for name in ONCE if _is_repeated(name, query, fragment)),
-        overridden=tuple(
-            name
-            for name, value in in_query.items()
-            if in_fragment.get(name, value) != value
-        ),
     )
 
 
