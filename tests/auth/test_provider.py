@@ -2,11 +2,8 @@
 
 import base64
 import hashlib
-import math
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import date
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -530,47 +527,20 @@ def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> Non
         IdentityProvider(users=[User("ada")], clients=[], automatic_user="eve")
 
 
-# Without their types: these are mistakes of suites that no type checker reads.
-_client: Any = Client
-_user: Any = User
-_lifetimes: Any = Lifetimes
-_provider: Any = IdentityProvider
-
-
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("given", "message"),
     [
-        (lambda: _client("app", ["myapp://r#top"]), "redirect URI 'myapp://r#top' of the client 'app' must be an absolute"),
-        (lambda: _client("app", ["callback"]), "must be an absolute URI without a fragment and blanks, for example"),
-        (lambda: _client("app", [], post_logout_redirect_uris=["my app:/bye"]), "'my app:/bye' of the client 'app' must"),
-        (lambda: _client("app", None), "redirect_uris must be a list of strings, not None"),
-        (lambda: _client("app", [7]), "7 in redirect_uris must be a string, not int"),
-        (lambda: _client("app", [], scopes=["openid profile"]), "the scope 'openid profile' of the client 'app' must be one"),
-        (lambda: _client(7, []), "the client_id of a Client must be a string, not int"),
-        (lambda: _client("app", [], secret=1234), "secret of the client 'app' must be a string, not int"),
-        (lambda: _user("ada", password=1234), "the password of the user 'ada' must be a string, not int"),
-        (lambda: _user("\ud800"), "the name of a User contains a lone surrogate"),
-        (lambda: _user("ada", ["name"]), "the claims of the user 'ada' must be a mapping, not list"),
-        (lambda: _user("ada", {"sub": "7"}), "the claim sub of the user 'ada' is '7': .* name the user '7'"),
-        (lambda: _user("ada", {"at": date(2026, 1, 1)}), "can't be sent as JSON: Object of type date"),
-        (lambda: _user("ada", {"level": math.nan}), "can't be sent as JSON"),
-        (lambda: _lifetimes(access_token=math.inf), "Lifetimes.access_token=inf must be a number of seconds"),
-        (lambda: _lifetimes(access_token=10**400), "must be a number of seconds"),
-        (lambda: _lifetimes(code="60"), "Lifetimes.code='60' must be a number of seconds"),
-        (lambda: _lifetimes(id_token=-1), "Lifetimes.id_token=-1 must be a number of seconds, 0 or more"),
-        (lambda: _provider(clients=_client("app", [])), "clients must be a list of Client objects"),
-        (lambda: _provider(lifetimes=60, clients=[]), "lifetimes must be a Lifetimes object, not int"),
-        (lambda: _provider(sessions="false", clients=[]), "sessions must be True or False, not str"),
-        (lambda: _provider(users=["ada"], clients=[]), "users must be a list of User objects"),
+        ({"redirect_uris": ["myapp://r#top"]}, "'myapp://r#top' of the client 'app' must be an absolute"),
+        ({"redirect_uris": ["callback"]}, "must be an absolute URI without a fragment and blanks, for example"),
+        ({"post_logout_redirect_uris": ["my app:/bye"]}, "'my app:/bye' of the client 'app' must"),
+        ({"scopes": ["openid profile"]}, "the scope 'openid profile' of the client 'app' must be one"),
     ],
 )  # fmt: skip
-def test_a_value_that_no_provider_can_have_is_refused_when_it_is_set(
-    make: Callable[[], object], message: str
+def test_a_value_that_no_client_can_have_is_refused(
+    given: dict[str, list[str]], message: str
 ) -> None:
-    with pytest.raises(AuthConfigError, match=message) as caught:
-        make()
-
-    assert "1234" not in str(caught.value)
+    with pytest.raises(AuthConfigError, match=message):
+        Client("app", **{"redirect_uris": [], **given})
 
 
 def test_a_client_without_a_redirect_uri_cannot_sign_in() -> None:

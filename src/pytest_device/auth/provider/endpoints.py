@@ -131,7 +131,8 @@ class Endpoints:
         if "openid" not in grant.scopes:
             raise OAuthError("insufficient_scope", "the scope openid is required", 403)
 
-        claims = {"sub": grant.user, **self._claims(grant)}
+        # OpenID Connect Core section 5.3.2: that of the ID token.
+        claims = {**self._claims(grant), "sub": grant.user}
 
         return JSONResponse(claims, headers=NO_STORE)
 

@@ -1,7 +1,7 @@
 """OpenID Connect provider on this machine whose responses a test controls."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -73,8 +73,6 @@ class IdentityProvider(Service[Journal]):
         public_url: str | None = None,
         port: int = 0,
     ) -> None:
-        users = _all_of(User, "users", users)
-        clients = _all_of(Client, "clients", clients)
         named_users = _by_name("user", [(user.name, user) for user in users])
         named_clients = _by_name(
             "client", [(client.client_id, client) for client in clients]
@@ -86,15 +84,6 @@ class IdentityProvider(Service[Journal]):
             client.learn_secrets()
         if automatic_user is not None:
             _member("user", automatic_user, named_users)
-        # The settings fixture is not checked for types.
-        if not isinstance(cast("object", lifetimes), Lifetimes | None):
-            raise AuthConfigError(
-                f"lifetimes must be a Lifetimes object, not {type(lifetimes).__name__}"
-            )
-        if not isinstance(cast("object", sessions), bool):
-            raise AuthConfigError(
-                f"sessions must be True or False, not {type(sessions).__name__}"
-            )
         issuer = check_issuer(public_url).removesuffix("/") if public_url else None
 
         super().__init__(Journal(), port)
@@ -270,20 +259,6 @@ class IdentityProvider(Service[Journal]):
         return _member("client", client_id, clients)
 
 
-def _all_of(kind: type[_T], name: str, values: object) -> Sequence[_T]:
-    """Return values as a list. Raises AuthConfigError for anything but an iterable of one class."""
-    problem = f"{name} must be a list of {kind.__name__} objects"
-    if not isinstance(values, Iterable):
-        raise AuthConfigError(problem)
-
-    listed = list(cast("Iterable[object]", values))
-    of_kind = [value for value in listed if isinstance(value, kind)]
-    if len(of_kind) < len(listed):
-        raise AuthConfigError(problem)
-
-    return of_kind
-
-
 def _by_name(kind: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
     by_name = dict(pairs)
     if len(by_name) < len(pairs) or "" in by_name:
@@ -296,10 +271,6 @@ def _by_name(kind: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
 
 def _check_scopes(scopes: Sequence[str], client: Client) -> None:
     """Raise AuthConfigError for a misspelled scope: the provider leaves out, silently, what it does not know."""
-    # Refused later, with its own error.
-    if isinstance(scopes, str):
-        return
-
     for scope in scopes:
         if scope in client.scopes:
             continue
