@@ -127,7 +127,7 @@ def send(
     """Send a request without following redirects, which could send secrets to another server.
 
     Raises:
-        AuthConfigError: The URL is insecure, or a header cannot be sent.
+        AuthConfigError: The URL is insecure.
         TransportError: No complete response arrives in time.
         UnexpectedReplyError: The response is a redirect, or larger than 1 MB.
     """
@@ -137,12 +137,6 @@ def send(
     learn_sent(headers)
     learn_sent(form or {})
     check_secure(url, "endpoint")
-    unfit = [name for name, value in headers.items() if not _is_header_value(value)]
-    if unfit:
-        raise AuthConfigError(
-            f"{', '.join(unfit)}: the value must be text of visible ASCII characters"
-        )
-
     content = None if form is None else form_encoded(form)
     sockets = Sockets()
     try:
@@ -200,11 +194,6 @@ def _unfinished(url: str, seconds: float) -> TransportError:
     return TransportError(
         f"the reply of {shown(url)} took more than {seconds:g} s", sent=True
     )
-
-
-def _is_header_value(value: object) -> bool:
-    """Return whether a value can be sent: the error of the HTTP library for any other quotes it."""
-    return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
 def _body_of(response: "httpx.Response", url: str, seconds: float) -> bytes:

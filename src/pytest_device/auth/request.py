@@ -352,6 +352,4 @@ def _random_text(length: int, random_bytes: RandomBytes) -> str:
 
 def _are_equal(text: str, secret: str) -> bool:
     """Compare a text with a secret, in a time that does not depend on where they differ."""
-    return hmac.compare_digest(
-        text.encode(errors="surrogatepass"), secret.encode(errors="surrogatepass")
-    )
+    return hmac.compare_digest(text.encode(), secret.encode())

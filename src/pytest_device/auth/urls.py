@@ -1,8 +1,8 @@
 """Encoding and parsing of URLs and forms as in browsers, and checks that URLs are secure."""
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, cast
-from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from pytest_device.auth.secret_values import learn_url
 from pytest_device.errors import AuthConfigError, hides_frames
@@ -19,31 +19,14 @@ _BLANK: Final = " \t\r\n"
 
 
 def form_encoded(params: Mapping[str, str]) -> str:
-    """Encode parameters as ``application/x-www-form-urlencoded`` by the rules of the URL standard.
-
-    Raises AuthConfigError for a text that UTF-8 can't encode.
-    """
-    pairs = [
-        f"{_quoted(quote_plus, name, '*')}={_quoted(quote_plus, value, '*')}"
-        for name, value in params.items()
-    ]
-
+    """Encode parameters as ``application/x-www-form-urlencoded`` by the rules of the URL standard."""
     # Python leaves the tilde, which the standard encodes.
-    return "&".join(pairs).replace("~", "%7E")
+    return urlencode(params, safe="*").replace("~", "%7E")
 
 
 def component(text: str) -> str:
-    """Encode a string as a URI component. Raises AuthConfigError for a text that UTF-8 can't encode."""
-    return _quoted(quote, text, "!~*'()")
-
-
-def _quoted(encode: Callable[[str, str], str], text: object, safe: str) -> str:
-    try:
-        return encode(str(text), safe)
-    except UnicodeEncodeError:
-        raise AuthConfigError(
-            "a parameter contains a lone surrogate, which UTF-8 can't encode"
-        ) from None
+    """Encode a string as a URI component."""
+    return quote(text, "!~*'()")
 
 
 class Returned(NamedTuple):
@@ -57,11 +40,7 @@ class Returned(NamedTuple):
 
 
 def return_params(url: str) -> Returned:
-    """Return the parameters of a returned URL. Raises AuthConfigError if it is too long, malformed or no string."""
-    if not isinstance(cast("object", url), str):
-        raise AuthConfigError(
-            f"the returned URL must be a string, not {type(url).__name__}"
-        )
+    """Return the parameters of a returned URL. Raises AuthConfigError if it is too long or malformed."""
     if len(url) > MAX_URL_LENGTH:
         raise AuthConfigError(
             f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}"
@@ -125,8 +104,6 @@ def check_issuer(issuer: str) -> str:
 
     Raises AuthConfigError for others.
     """
-    if not isinstance(cast("object", issuer), str):
-        raise AuthConfigError(f"issuer must be a string, not {type(issuer).__name__}")
     if "?" in issuer or "#" in issuer:
         raise AuthConfigError(
             f"issuer {shown(issuer)!r} must have neither a query nor a fragment"
