@@ -21,8 +21,6 @@ AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105  # the name of a grant
 
 _PARAMETERS: Final = frozenset({"extra_params", "extra_headers", "query_params"})
-_FLAGS: Final = frozenset({"use_pkce", "is_triple_slashed", "prefer_localhost"})
-_LISTS: Final = frozenset({"scopes", "prompt"})
 
 _T = TypeVar("_T")
 
@@ -124,7 +122,7 @@ class DiscoveryDocument(_Config):
 def read(kind: type[_T], source: object) -> _T:
     """Return a configuration from an instance or from a mapping, whose None values are ignored.
 
-    Raises AuthConfigError for an unknown name, for a value of another type and for anything other than a mapping.
+    Raises AuthConfigError for an unknown name and for anything other than a mapping.
     """
     if isinstance(source, kind):
         return source
@@ -158,45 +156,22 @@ def python_names(source: object, label: str = "the value") -> dict[str, Any]:
     }
 
 
-def _check(name: str, value: object) -> None:
-    """Raise AuthConfigError for a value of another type, without quoting it: it may be a secret."""
+def _check(name: str, value: Any) -> None:
+    """Raise AuthConfigError for what would be sent as something else, without quoting it: it may be a secret."""
     if name == "scopes" and isinstance(value, str):
         raise AuthConfigError(
             f"scopes {value!r} must be a list, for example {value.split()}"
         )
+    if name not in _PARAMETERS:
+        return
+    if not isinstance(value, Mapping):
+        raise AuthConfigError(f"{name} must be a mapping, not {type(value).__name__}")
 
-    rule = _violated_rule(name, value)
-    if rule:
-        raise AuthConfigError(f"{name} must be {rule}, not {type(value).__name__}")
-    if name in _PARAMETERS:
-        _check_parameters(name, cast("Mapping[str, object]", value))
-
-
-def _violated_rule(name: str, value: object) -> str:
-    """Return what the value of a field must be, or an empty string if it is that."""
-    if name in _PARAMETERS or name == "discovery_document":
-        return "" if isinstance(value, Mapping) else "a mapping"
-    if name in _FLAGS:
-        return "" if isinstance(value, bool) else "True or False"
-    if name in _LISTS and not isinstance(value, str):
-        return "" if _is_list_of_strings(value) else "a list of strings"
-
-    return "" if isinstance(value, str) else "a string"
-
-
-def _is_list_of_strings(value: object) -> bool:
-    if not isinstance(value, Sequence):
-        return False
-
-    return all(isinstance(item, str) for item in cast("Sequence[object]", value))
-
-
-def _check_parameters(name: str, values: Mapping[str, object]) -> None:
     # A bool is an int in Python, and has several spellings in a form.
     wrong = [
         repr(key)
-        for key, value in values.items()
-        if not isinstance(value, str | int) or isinstance(value, bool)
+        for key, text in cast("Mapping[str, object]", value).items()
+        if not isinstance(text, str | int) or isinstance(text, bool)
     ]
     if wrong:
         raise AuthConfigError(f"{name} must have string values: {', '.join(wrong)}")
