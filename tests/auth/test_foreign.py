@@ -3,10 +3,10 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -23,11 +23,9 @@ from oauthlib.oauth2 import (
 from requests_oauthlib import OAuth2Session
 
 from pytest_device import auth
-from pytest_device.auth.provider import Failure, IdentityProvider
-from pytest_device.auth.provider.model import Endpoint, FailureKind
-from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
+from pytest_device.auth.provider import IdentityProvider
+from pytest_device.errors import TokenError, UnexpectedReplyError
 from pytest_device.service.programs.toolchain import Node
-from tests.waiting import eventually
 
 HERE: Final = Path(__file__).with_name("foreign")
 APP: Final = {"client_id": "app", "redirect_uri": "http://127.0.0.1/callback"}
@@ -170,198 +168,6 @@ def test_a_wrong_parameter_is_rejected_by_a_third_party_provider(
         auth.exchange_code({**exchange, **change}, foreign, client=http)
 
     assert raised.value.code == code
-
-
-@dataclass
-class ForeignClient:
-    """The client library in a separate process, which goes through the flows in turn."""
-
-    process: "subprocess.Popen[str]"
-
-    def __call__(self, provider: IdentityProvider, **given: Any) -> dict[str, Any]:
-        config = {
-            "issuer": provider.issuer,
-            "clientId": "app",
-            "redirectUri": "myapp://redirect",
-            **given,
-        }
-        assert self.process.stdin
-        assert self.process.stdout
-        print(json.dumps(config), file=self.process.stdin, flush=True)
-        result: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return result
-
-
-@pytest.fixture(scope="module")
-def foreign_client(programs: Path, node: Node) -> Iterator[ForeignClient]:
-    command = [str(node.executable), "client.mjs"]
-    with subprocess.Popen(
-        command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield ForeignClient(process)
-        assert process.stdin
-        process.stdin.close()
-
-
-CONFIDENTIAL: Final = {
-    "clientId": "server",
-    "secret": "s p~é/+%",
-    "redirectUri": "https://app.example/callback",
-}
-
-
-@pytest.mark.parametrize(
-    "config",
-    [pytest.param({}, id="public"), pytest.param(CONFIDENTIAL, id="confidential")],
-)
-def test_a_third_party_client_completes_every_flow(
-    foreign_client: ForeignClient, provider: IdentityProvider, config: dict[str, str]
-) -> None:
-    redirect_uri = config.get("redirectUri", "myapp://redirect")
-
-    assert foreign_client(provider, **config) == {
-        "seen": [
-            redirect_uri,
-            "ada",
-            {"sub": "ada", "name": "Ada Lovelace", "tier": "gold"},
-            401,
-            200,
-        ]
-    }
-
-
-def test_a_third_party_client_returns_from_logout(
-    foreign_client: ForeignClient, provider: IdentityProvider
-) -> None:
-    end = {"post_logout_redirect_uri": "myapp://bye", "state": "s"}
-
-    assert foreign_client(provider, change={"end": end})["seen"][-1] == "myapp://bye"
-
-
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        ({"path": "/other"}, "OAUTH_RESPONSE_IS_NOT_CONFORM"),
-        ({"checks": {"pkceCodeVerifier": "x" * 43}}, "invalid_grant"),
-        ({"checks": {"expectedState": "other"}}, "OAUTH_INVALID_RESPONSE"),
-        ({"checks": {"expectedNonce": "other"}}, "OAUTH_JWT_CLAIM_COMPARISON_FAILED"),
-        ({"url": {"code_challenge_method": "plain"}}, "invalid_request"),
-        ({"url": {"response_type": "token"}}, "unsupported_response_type"),
-        ({"url": {"redirect_uri": "myapp://other"}}, "page 400"),
-        ({"url": {"prompt": "none", "id_token_hint": "x"}}, "login_required"),
-        ({"replay": True}, "invalid_grant"),
-        ({"accessToken": "unknown"}, "OAUTH_WWW_AUTHENTICATE_CHALLENGE"),
-        ({"subject": "bob"}, "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"),
-        ({"refreshToken": "unknown"}, "invalid_grant"),
-        ({"refresh": {"scope": "openid email"}}, "invalid_scope"),
-        ({"reuse": True}, "invalid_grant"),
-        ({"revocation": {"client_secret": "x"}}, "OAUTH_WWW_AUTHENTICATE_CHALLENGE"),
-        ({"end": {"post_logout_redirect_uri": "https://attacker.example"}}, "page 400"),
-    ],
-    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
-)
-def test_a_third_party_client_reports_a_wrong_parameter(
-    foreign_client: ForeignClient,
-    provider: IdentityProvider,
-    change: dict[str, Any],
-    error: str,
-) -> None:
-    assert foreign_client(provider, change=change)["error"] == error
-
-
-def test_a_third_party_client_reports_a_wrong_secret(
-    foreign_client: ForeignClient, provider: IdentityProvider
-) -> None:
-    result = foreign_client(provider, **CONFIDENTIAL, change={"secret": "wrong"})
-
-    assert result["error"] == "OAUTH_WWW_AUTHENTICATE_CHALLENGE"
-    assert provider.requests[-1].error == "invalid_client"
-
-
-EVERYWHERE: Final = {
-    "hang": "OAUTH_TIMEOUT",
-    "server_error": "OAUTH_RESPONSE_IS_NOT_CONFORM",
-}
-"""What the client reports of the failures that each endpoint can have."""
-IN_A_BROWSER: Final = {
-    "hang": "TimeoutError",
-    "server_error": "page 500",
-}
-"""What a browser that opens the endpoint reports about them."""
-BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str]]] = {
-    "discovery": {
-        **EVERYWHERE,
-        "wrong_issuer": "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED",
-    },
-    "authorize": {
-        **IN_A_BROWSER,
-        "deny": "access_denied",
-        "wrong_state": "OAUTH_INVALID_RESPONSE",
-        "wrong_issuer": "OAUTH_INVALID_RESPONSE",
-        "expired_code": "invalid_grant",
-    },
-    "token": {
-        **EVERYWHERE,
-        "deny": "invalid_grant",
-        "wrong_issuer": "OAUTH_JWT_CLAIM_COMPARISON_FAILED",
-        "alg_none": "OAUTH_INVALID_RESPONSE",
-        "bad_signature": "OAUTH_INVALID_RESPONSE",
-    },
-    "jwks": EVERYWHERE,
-    "userinfo": {**EVERYWHERE, "deny": "OAUTH_WWW_AUTHENTICATE_CHALLENGE"},
-    "revoke": EVERYWHERE,
-    "end_session": IN_A_BROWSER,
-}
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "kind"),
-    [(endpoint, kind) for endpoint, kinds in BY_ENDPOINT.items() for kind in kinds],
-)
-def test_a_third_party_client_reports_each_failure(
-    foreign_client: ForeignClient,
-    provider: IdentityProvider,
-    endpoint: Endpoint,
-    kind: Any,
-) -> None:
-    is_endless = kind == "hang"
-
-    def error() -> object:
-        provider.fail(endpoint, kind)
-        return foreign_client(provider, **({"timeout": 0.5} if is_endless else {})).get(
-            "error"
-        )
-
-    if is_endless:
-        # On a busy machine, another endpoint may take too long as well.
-        assert eventually(lambda: error() == BY_ENDPOINT[endpoint][kind])
-    else:
-        assert error() == BY_ENDPOINT[endpoint][kind]
-
-
-def test_every_failure_has_a_case() -> None:
-    for endpoint, kinds in BY_ENDPOINT.items():
-        possible = {
-            kind for kind in get_args(FailureKind) if is_possible(endpoint, kind)
-        }
-        assert possible - {"delay"} == kinds.keys()
-
-
-def is_possible(endpoint: Endpoint, kind: FailureKind) -> bool:
-    try:
-        Failure(endpoint, kind)
-    except AuthConfigError:
-        return False
-    return True
-
-
-def test_a_delayed_endpoint_is_waited_for(
-    foreign_client: ForeignClient, provider: IdentityProvider
-) -> None:
-    for endpoint in BY_ENDPOINT:
-        provider.fail(endpoint, "delay", seconds=0.1)
-
-    assert "error" not in foreign_client(provider)
 
 
 @dataclass

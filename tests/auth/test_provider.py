@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote_plus
 
 import httpx
@@ -12,6 +12,7 @@ import pytest
 
 from pytest_device import auth
 from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, User
+from pytest_device.auth.provider.model import Endpoint
 from pytest_device.errors import AuthConfigError, AuthError, ConfigError
 from tests.auth.app import App, submit
 
@@ -496,6 +497,20 @@ def test_the_issuer_is_the_public_address() -> None:
     assert found["token_endpoint"] == "https://tunnel.example/token"
 
 
+def test_each_endpoint_can_fail(app: App, provider: IdentityProvider) -> None:
+    for endpoint in get_args(Endpoint):
+        provider.fail(endpoint, "server_error")
+        provider.fail(endpoint, "delay", seconds=0.01)
+        path = {"discovery": ".well-known/openid-configuration"}.get(endpoint, endpoint)
+        method = "POST" if endpoint in ("token", "revoke") else "GET"
+        replies = [
+            app.http.request(method, f"{provider.issuer}/{path}").status_code
+            for _ in range(2)
+        ]
+        assert replies[0] == 500, endpoint
+        assert replies[1] < 500, endpoint
+
+
 def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> None:
     with pytest.raises(
         AuthConfigError,
@@ -537,7 +552,7 @@ def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> Non
     ],
 )  # fmt: skip
 def test_a_value_that_no_client_can_have_is_refused(
-    given: dict[str, list[str]], message: str
+    given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(AuthConfigError, match=message):
         Client("app", **{"redirect_uris": [], **given})
