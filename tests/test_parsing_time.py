@@ -34,7 +34,6 @@ from pytest_device.updates import UpdateError
 from pytest_device.updates.published_protocol_v1 import PublishedProtocolV1
 from tests.app.rows import project_files, put
 from tests.patterns import ANY, OWN, TABLES, WORST, used_patterns
-from tests.updates.rows import reference_signing
 
 GROWTH: Final = 8
 MAX_RATIO: Final = 26.0
@@ -150,7 +149,9 @@ def test_every_pattern_takes_linear_time() -> None:
 
         for (pattern, method), (start, part, end) in product(uses, texts):
             text = repeat(part, start=start, end=end)
-            if pattern and (growth := growth_of(apply(pattern, method), text, LONGEST_MATCHED)):
+            if pattern and (
+                growth := growth_of(apply(pattern, method), text, LONGEST_MATCHED)
+            ):
                 slow[f"{place}.{method}: {start!r} {part!r} {end!r}"] = growth
 
     assert slow == {}
