@@ -249,17 +249,6 @@ def test_an_exchange_with_one_wrong_parameter_is_refused(
     assert raised.value.code == "invalid_grant"
 
 
-def test_a_wrong_client_secret_is_refused(app: App) -> None:
-    with pytest.raises(TokenError) as raised:
-        auth.refresh(
-            {"client_id": "server", "client_secret": "wrong", "refresh_token": "x"},
-            app.discovery,
-            client=app.http,
-        )
-
-    assert raised.value.code == "invalid_client"
-
-
 def test_an_expired_code_is_refused(app: App, provider: IdentityProvider) -> None:
     request = app.request()
     late = app.authorize(request)

@@ -158,17 +158,6 @@ def test_a_response_without_state_is_refused_even_if_the_request_has_none() -> N
     assert result.error.code == "state_mismatch"
 
 
-def test_an_error_code_counts_if_the_error_is_empty() -> None:
-    error = (
-        auth.AuthRequest(APP)
-        .parse_return_url("myapp://redirect?errorCode=declined&error=&state=s")
-        .error
-    )
-
-    assert error
-    assert error.code == "declined"
-
-
 def test_the_first_error_code_counts_and_a_fragment_can_start_with_a_question_mark() -> (
     None
 ):
@@ -254,11 +243,6 @@ def test_a_link_passes_tokens_to_the_app(link: str, part: Any, start: str) -> No
     assert auth.TokenResponse.from_query_params(read) == HANDED
 
 
-def test_tokens_are_passed_in_a_part_of_a_link_that_exists() -> None:
-    with pytest.raises(AuthConfigError, match="part 'Query' must be 'fragment' or"):
-        auth.link_with_tokens("myapp://in", HANDED, part="Query")  # type: ignore[arg-type]
-
-
 def test_launch_arguments_pass_tokens_to_the_app() -> None:
     assert auth.launch_arguments(HANDED)[:3] == [
         "--access_token=a+/=&#",
@@ -268,12 +252,6 @@ def test_launch_arguments_pass_tokens_to_the_app() -> None:
     assert (
         auth.launch_arguments(auth.TokenResponse("t", issued_at=0), prefix="-")[0]
         == "-access_token=t"
-    )
-
-
-def test_a_token_that_expires_at_once_is_stale() -> None:
-    assert not auth.TokenResponse.is_token_fresh(
-        {"issuedAt": 0, "expiresIn": 0}, 0, now=0
     )
 
 
@@ -312,13 +290,6 @@ def test_a_token_endpoint_error_is_an_error_with_any_status(
 
     assert raised.value.code == code
     assert raised.value.description != "None"
-
-
-def test_the_params_of_a_token_error_are_strings_and_others_json() -> None:
-    with pytest.raises(auth.TokenError) as raised:
-        refresh_at(400, b'{"error": "x", "retry": true, "after": 5, "hint": null}')
-
-    assert raised.value.params == {"error": "x", "retry": "true", "after": "5"}
 
 
 @pytest.mark.parametrize(

@@ -99,15 +99,6 @@ def test_appium_pushes_to_ios() -> None:
     ]
 
 
-def test_a_data_only_message_wakes_the_app_on_ios() -> None:
-    driver = RecordingDriver()
-    AppiumPush(driver).deliver(
-        PushMessage(data={"sync": 1}, content_available=True), IPHONE
-    )
-
-    assert driver.sent[0][1]["payload"] == {"aps": {"content-available": 1}, "sync": 1}
-
-
 def test_a_broadcast_quotes_what_the_shell_of_the_device_reads() -> None:
     driver = RecordingDriver()
     delivery = AppiumPush(driver, "com.acme.PUSH")

@@ -123,10 +123,6 @@ def test_only_on_ios_the_build_selects_the_sandbox(
     )
 
 
-def test_the_type_can_be_overridden() -> None:
-    assert request(type="other").body()["type"] == "other"
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -151,19 +147,6 @@ def test_an_option_of_the_wrong_type_is_refused(name: str) -> None:
         request(development="yes")
 
 
-def test_text_that_utf_8_cannot_encode_is_escaped() -> None:
-    sent: list[bytes] = []
-
-    def reply(received: httpx.Request) -> httpx.Response:
-        sent.append(received.content)
-        return httpx.Response(200, json={"data": {"vendorPushToken": "t"}})
-
-    with httpx.Client(transport=httpx.MockTransport(reply)) as client:
-        request(project_id="\ud800").send(client)
-
-    assert json.loads(sent[0])["projectId"] == "\ud800"
-
-
 @pytest.mark.parametrize(
     "token",
     [
@@ -184,7 +167,6 @@ def test_a_device_token_without_type_or_data_is_refused(token: Any) -> None:
     "response",
     [
         httpx.Response(200, text="oops"),
-        httpx.Response(200, text="[" * 60_000),
         httpx.Response(200, text="x" * 10_000_000),
         httpx.Response(200, json=None),
         httpx.Response(200, json={"data": []}),
@@ -200,17 +182,9 @@ def test_any_other_reply_is_a_server_error(response: httpx.Response) -> None:
     assert len(str(raised.value)) < 500
 
 
-def test_a_missing_reply_is_a_network_error() -> None:
-    with PushEndpoint() as gone:
-        url = gone.base_url
-    with httpx.Client() as http, pytest.raises(NotificationError) as raised:
-        request(base_url=url).send(http)
-    assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
-
-
 @pytest.mark.parametrize(
     "error",
-    [httpx.ReadTimeout("late"), httpx.TooManyRedirects("many"), httpx.InvalidURL("no")],
+    [httpx.ReadTimeout("late"), httpx.InvalidURL("no")],
 )
 def test_each_failure_of_the_request_is_a_network_error(error: Exception) -> None:
     def answer(_: httpx.Request) -> httpx.Response:
@@ -275,9 +249,7 @@ def test_a_silent_endpoint_is_a_network_error(endpoint: PushEndpoint) -> None:
     assert endpoint.wait_for_request().status is None
 
 
-@pytest.mark.parametrize(
-    "content", [b"oops", b"[]", b"{}", b"[" * 60_000, b" " * 100_000]
-)
+@pytest.mark.parametrize("content", [b"oops", b"[]", b"{}", b" " * 100_000])
 def test_the_endpoint_refuses_an_invalid_token_request(
     endpoint: PushEndpoint, content: bytes
 ) -> None:
@@ -296,8 +268,3 @@ def test_without_its_extra_the_endpoint_names_it(
         PushEndpoint(),
     ):
         pass
-
-
-def test_an_unknown_failure_is_refused(endpoint: PushEndpoint) -> None:
-    with pytest.raises(ConfigError, match="server_error, hang, not_json, no_token"):
-        endpoint.fail("explode")  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ from pytest_device.notifications import (
     YearlyTrigger,
     parse_trigger,
 )
-from pytest_device.notifications.triggers import Platform
 from tests.notifications.cases import cases
 
 pytestmark = pytest.mark.every_python
@@ -108,13 +107,6 @@ def test_a_date_is_given_in_milliseconds() -> None:
     assert trigger.native() == {"type": "date", "timestamp": 1767225600000}
 
 
-def test_a_mere_channel_presents_immediately_on_android() -> None:
-    trigger = parse_trigger({"channelId": "c"}, "android")
-
-    assert trigger
-    assert trigger.native() == {"type": "channel", "channelId": "c"}
-
-
 def test_a_calendar_trigger_keeps_its_arguments() -> None:
     given = {
         "type": "calendar",
@@ -140,8 +132,3 @@ def test_a_directly_constructed_trigger_is_checked_too() -> None:
 def test_an_unknown_platform_is_refused() -> None:
     with pytest.raises(ConfigError, match="'web' must be 'android' or 'ios'"):
         parse_trigger(None, "web")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("platform", ["android", "ios"])
-def test_without_a_trigger_a_request_presents_immediately(platform: Platform) -> None:
-    assert parse_trigger(None, platform) is None

@@ -250,10 +250,6 @@ def test_overrides_change_what_the_next_check_sends() -> None:
     assert changed == model
 
 
-def test_clearing_the_log_does_nothing() -> None:
-    assert fresh().clear_log_entries() == (fresh(), ())
-
-
 def test_a_month_of_launches_runs_without_waiting() -> None:
     launches = [day(4) + timedelta(hours=hours) for hours in range(30 * 24)]
 

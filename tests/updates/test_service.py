@@ -3,7 +3,7 @@
 import math
 import threading
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -289,16 +289,6 @@ def test_the_service_records_the_requests_of_each_device(
         service.wait_for_request(published.id, after=1).device
         == service.requests[-1].device
     )
-
-
-def test_an_update_is_not_published_at_a_time_that_utc_lacks(tmp_path: Path) -> None:
-    late = datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-2)))
-
-    with DeviceUpdateService(clock=lambda: late) as service:
-        with pytest.raises(ConfigError, match="must be in the years 1 to 9999"):
-            service.publish(export(tmp_path), runtime_version="1.0")
-        with pytest.raises(ConfigError, match="must be in the years 1 to 9999"):
-            service.roll_back_to_embedded("1.0")
 
 
 def test_a_request_that_violates_the_protocol_is_refused_with_the_reason(

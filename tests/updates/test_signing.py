@@ -89,7 +89,7 @@ def test_a_certificate_of_another_key_is_refused(signing: CodeSigning) -> None:
     assert caught.value.code == "key_mismatch"
 
 
-@pytest.mark.parametrize("change", ["body", "key", "cut", "no base64", "empty"])
+@pytest.mark.parametrize("change", ["body", "key", "cut", "empty"])
 def test_a_wrong_signature_is_refused(change: str, signing: CodeSigning) -> None:
     signature = sign(
         b"body",
@@ -97,7 +97,6 @@ def test_a_wrong_signature_is_refused(change: str, signing: CodeSigning) -> None
     )
     wrong = {
         "cut": signature[:-8],
-        "no base64": signature[:-4] + "\u2713" * 4,
         "empty": "",
     }.get(change, signature)
     body = b"Body" if change == "body" else b"body"
