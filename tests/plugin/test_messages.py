@@ -194,7 +194,7 @@ def test_a_wrong_value_of_the_overridden_settings_is_named(
     returned = {
         "shape": {"device_update_service": ["signing"]},
         "name": {"device_updates": {}},
-        "wrong": {"device_update_service": {"signing": "key.pem"}},
+        "wrong": {"device_update_service": {"public_url": "nowhere"}},
     }
     suites = {
         f"test_of_{name}": f"""
@@ -216,7 +216,7 @@ def test_{name}(device_update_service): pass
         "device_service_settings must return a mapping of services" in errors["shape"]
     )
     assert "unknown service 'device_updates': did you mean" in errors["name"]
-    assert "ConfigError: signing must be a CodeSigning" in errors["wrong"]
+    assert "ConfigError: public_url 'nowhere' must be a URL" in errors["wrong"]
     for error in errors.values():
         assert ".py" not in error
         assert len(error.strip().splitlines()) <= MOST_LINES
