@@ -183,8 +183,6 @@ GIVEN: Final = {
 PARAMS: Final = [
     *GIVEN,
     "prompt",
-    "max_age",
-    "id_token_hint",
     "scope",
     "state",
     "user",
