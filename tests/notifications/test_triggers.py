@@ -123,7 +123,7 @@ def test_a_calendar_trigger_keeps_its_arguments() -> None:
 
 
 def test_a_directly_constructed_trigger_is_checked_too() -> None:
-    daily = DailyTrigger(hour=9, minute=30)
+    daily = DailyTrigger(hour=9, minute=30, channel_id="")
     assert daily.native() == {"type": "daily", "hour": 9, "minute": 30}
     with pytest.raises(TriggerError, match="day of month 1 30 must be 1 to 29"):
         YearlyTrigger(month=1, day=30, hour=9, minute=0)

@@ -79,7 +79,9 @@ class Trigger(Fields):
     """Base class of triggers; ``channel_id`` is the notification channel on Android."""
 
     type: ClassVar[str]
-    channel_id: str | None = None
+    channel_id: Annotated[
+        str | None, AfterValidator(lambda channel: channel or None)
+    ] = None
 
     @classmethod
     def refused(cls, error: ValidationError) -> TriggerError:
