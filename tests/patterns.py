@@ -18,7 +18,6 @@ from pytest_device.controllers.appium import refusal
 from pytest_device.service import rules
 from pytest_device.service.devices import browser
 from pytest_device.service.programs import cache
-from pytest_device.sessions.quota import redis_store
 from pytest_device.spec import VENDOR_FIELDS
 
 ROOT: Final = Path(pytest_device.__file__).parent
@@ -123,15 +122,11 @@ Worst = tuple[str, str, str]
 WORST: Final[Mapping[str, Sequence[Worst]]] = {
     "app.bundle._DEBUG_ID": [('"debugId"', "//# debugId=00000000-", "\x00")],
     "app.bundler._MODULE": [("z.module", ".a", "\x00")],
-    "app.checks.configuration._BRACES": [("", "{a}", "")],
-    "app.checks.configuration._DIRECTORIES": [("**/", " \\", "")],
     "app.checks.sources._IN_NODE": [("", ".setup ", "")],
     "app.checks.sources._SASS_IMPORT": [(" @import", "\n", "")],
     "app.checks.sources._SCRIPT": [(".", ".c", "")],
     "app.checks.sources._style": [(".web", ".web", "\x00")],
     "app.document.Lines._starts": [("\n", '\n"', "\x00")],
-    "app.document._NAME": [("A", "1", "\x00")],
-    "app.document._QUOTED_CHARACTER": [("", '1"', "\x00")],
     "app.document._TOKEN": [("", '."', "")],
     "app.document._explained": [
         ("", ":1 ", ""),
@@ -272,7 +267,6 @@ WORST: Final[Mapping[str, Sequence[Worst]]] = {
         ('"id" : "urn:uuid:{00000000', '"id" : "urn:uuid:', "")
     ],
     "sessions.partial._URL": [("https://", "https\\", "\x00")],
-    "sessions.quota.files._TICKET": [("ticket-1-1", "ticket-1-1 ", "")],
     "sessions.remote_config._CREDENTIAL": [("access", "\\.", "\x00")],
     "sessions.replies._DETAILS": [("", ".\\", "\x00")],
     "sessions.replies._MEMBER": [('" ', '""', "\x00")],
@@ -306,16 +300,12 @@ WORST: Final[Mapping[str, Sequence[Worst]]] = {
     "trace.tree._INPUT": [("", "\n.", "\x00")],
     "trace.tree._SECURE": [("", '\\"', "")],
     "trace.values._PLACEHOLDER": [("{", "1", "")],
-    "updates.builds._PEM": [("-----BEGIN CERTIFICATE-----", "A", "")],
-    "updates.builds._certificates": [("", "&#", ""), ("&#", "1", "")],
     "updates.export._MD5": [("", "00000000000000000000000000000000", "")],
-    "updates.multipart._PARAMETER": [("; !", ";", "")],
-    "updates.multipart._parameter": [("\\z", ".\\", "")],
-    "updates.multipart._part": [("", "\r\n a", "\x00")],
 }
 """The texts that take each pattern longest; of any length, but for the bounds below."""
 
 OWN: Final[Mapping[str, str]] = {
+    "app.checks.packages._excluded": "the patterns of the project itself",
     "app.checks.packages._HYPHEN": "the package.json of the project",
     "app.checks.packages._VERSION": "the package.json of the project",
     "local._SCRIPT": "the page of the local service",
@@ -323,7 +313,6 @@ OWN: Final[Mapping[str, str]] = {
     "trace.sought._SELECTOR_TERMS": "the locator of a test",
     "trace.sought._SIGNS": "the locator of a test",
     "trace.sought._XPATH_TERMS": "the locator of a test",
-    "app.checks.vendor._search": "sources of installed libraries",
     "controllers.schema._matches": "patterns of the tools that a controller offers, and arguments of a test",
     "trace.masking.Masker.learn": "passwords of up to five characters, each as it is",
 }
@@ -342,13 +331,10 @@ TABLES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "controllers.appium.refusal._fix_of_sign": lambda: [
         pattern for pattern, _ in refusal._SIGNS
     ],
-    "parsers.vendor_field": lambda: [rule.pattern for rule in VENDOR_FIELDS.values()],
+    "parsers.vendor_names": lambda: [rule.pattern for rule in VENDOR_FIELDS.values()],
     "service.programs.cache._fix_of": lambda: [pattern for pattern, _ in cache._FIXES],
     "service.programs.output_tail.OutputTail.__init__": lambda: [browser._NOISE],
     "service.rules._matching": lambda: [rules.UUID, rules.MAJOR_VERSION, rules.URL],
-    "sessions.quota.redis_store.RedisStore.describe": lambda: [
-        pattern for _, pattern, _ in redis_store._REFUSALS
-    ],
 }
 """The patterns of places that get them as an argument, by the name of the place."""
 ANY: Final[Sequence[Worst]] = [
