@@ -242,9 +242,10 @@ def test_rejected_capabilities_do_not_cost_a_device_per_test(
     result = pytester.runpytest(*options)
 
     outcomes = result.parseoutcomes()
-    assert outcomes["errors"] <= 2
-    result.stdout.fnmatch_lines(["*: 20 tests affected, first *"])
-    assert len(service.statuses()) <= 2
+    assert outcomes["errors"] <= 3
+    result.stdout.fnmatch_lines(["*: * tests affected*"])
+    # A worker whose device boots meanwhile learns of it too late.
+    assert len(service.statuses()) <= 3
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ def test_the_suites_own_delivery_is_used_and_other_session_types_are_refused(
         import pytest
         from pytest_device import ConfigError
 
+        @pytest.fixture(scope="session")
+        def device_service_settings():
+            return {"device_notifications": {"handler_timeout_seconds": 3}}
+
         class TestOwn:
             sent = []
-
-            @pytest.fixture(scope="session")
-            def device_service_settings(self):
-                return {"device_notifications": {"handler_timeout_seconds": 3}}
 
             @pytest.fixture
             def device_push_delivery(self):
@@ -71,26 +71,26 @@ def test_a_misspelled_name_is_reported_before_the_device_is_asked(
 
 
 def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("""
+    pytester.makepyfile(
+        test_center="""
         import httpx
         import pytest
 
-        class TestCenter:
-            @pytest.fixture(scope="session")
-            def device_service_settings(self):
-                return {"device_notifications": {"platform": "ios", "handler_timeout_seconds": 3}}
+        @pytest.fixture(scope="session")
+        def device_service_settings():
+            return {"device_notifications": {"platform": "ios", "handler_timeout_seconds": 3}}
 
-            def test_token(self, device_notifications, device_push_endpoint):
-                options = {"application_id": "a", "device_id": "d", "project_id": "p"}
-                with httpx.Client() as client:
-                    url = device_push_endpoint.base_url
-                    token = device_notifications.get_push_token(client, base_url=url, **options)
-                assert token in device_push_endpoint.tokens
-                assert token.data.startswith("VendorPushToken[")
-                print("the token is", token.data, device_notifications.get_device_push_token().data)
-
-        def test_missing(device_notifications): ...
-    """)
+        def test_token(device_notifications, device_push_endpoint):
+            options = {"application_id": "a", "device_id": "d", "project_id": "p"}
+            with httpx.Client() as client:
+                url = device_push_endpoint.base_url
+                token = device_notifications.get_push_token(client, base_url=url, **options)
+            assert token in device_push_endpoint.tokens
+            assert token.data.startswith("VendorPushToken[")
+            print("the token is", token.data, device_notifications.get_device_push_token().data)
+        """,
+        test_missing="def test_missing(device_notifications): ...",
+    )
 
     result = pytester.runpytest("-rP")
 
