@@ -98,7 +98,6 @@ GOOD = {
     "state_dir": ("/var/state", "/var/state"),
     "exit_status": ("pytest", "pytest"),
     "minute_price": ("0.05", "0.05"),
-    "minute_rounding": ("session", "session"),
     "public_url": ("https://{port}.x.example", "https://{port}.x.example"),
     "vendor": ("acme", "acme"),
     "vendor_names": (

@@ -446,15 +446,6 @@ class Options:
         metavar="PRICE",
         group=Group.BUDGET,
     )
-    minute_rounding = Option(
-        "exact",
-        "how the cost rounds minutes: exact, or up per session or run",
-        "choice",
-        "exact",
-        "session",
-        "run",
-        group=Group.BUDGET,
-    )
 
     report = Option(
         "device-report",

@@ -8,14 +8,11 @@ from pytest_device.events import (
     Ready,
     SessionRef,
     StartFailed,
-    Stopped,
     TakenOver,
 )
 from pytest_device.report.bill import Bill, Minutes
 from pytest_device.report.phase import TestPhase
-from pytest_device.report.receipt import DeviceTime, Receipt
-from pytest_device.report.run_report import RunReport
-from pytest_device.settings import Settings
+from pytest_device.report.receipt import DeviceTime
 
 pytestmark = pytest.mark.every_python
 
@@ -43,7 +40,7 @@ def minutes_of(bill: Bill, **running: float) -> Minutes:
 
 @pytest.fixture
 def bill() -> Bill:
-    return Bill(lambda _label: 120.0)
+    return Bill()
 
 
 def test_the_time_around_tests_is_idle_and_that_of_repeated_attempts_is_wasted(
@@ -76,39 +73,6 @@ def test_the_boot_of_a_session_that_failed_to_start_is_paid(bill: Bill) -> None:
     minutes = minutes_of(bill, a=0)
 
     assert (minutes.paid, minutes.boot) == (1.5, 1.5)
-
-
-def test_sharing_and_warm_sessions_save_boots(bill: Bill) -> None:
-    created("a", 1, bill)
-    for test in ("t", "u", "v"):
-        bill.add_attempt([phase(test, "a", 1)], is_retried=False)
-    bill.add_event(TakenOver(SessionRef(ANDROID, "b")))
-    bill.add_attempt([phase("w", "b", 1)], is_retried=False)
-
-    minutes = minutes_of(bill, a=3, b=1)
-
-    assert (minutes.shared, minutes.warm) == (2, 2)
-
-
-def test_the_summary_says_what_was_saved() -> None:
-    receipt = Receipt()
-    report = RunReport(receipt, Settings(), lambda _label: None)
-    of = SessionRef(ANDROID, "a")
-    for entry in (
-        Created(of),
-        Ready(of, boot_seconds=60),
-        phase("t", "a", 1),
-        phase("u", "a", 1),
-        Stopped(of, "stopped", running_seconds=120),
-    ):
-        receipt.add(entry)
-        report.add(entry)
-
-    (line,) = report.minute_lines()
-
-    assert line.text.endswith(
-        " wasted (boot 1.0); about 1.0 saved (shared 1.0); 0.0 waited"
-    )
 
 
 def test_the_boot_of_a_session_that_workers_of_the_run_passed_on_is_paid(

@@ -1,9 +1,9 @@
 """Where the device minutes of a run went, and what they cost."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from pytest_device.options import Options
@@ -22,12 +22,6 @@ from pytest_device.sessions.events import (
 )
 
 _MINUTE: Final = 60.0
-_ROUNDINGS: Final = {
-    "exact": "not rounded",
-    "session": "each session rounded up to a minute",
-    "run": "rounded up to a minute",
-}
-"""What the summary says for each value of ``device_minute_rounding``."""
 
 
 @dataclass(slots=True)
@@ -67,8 +61,7 @@ class Minutes:
 
     The service's document does not say whether a boot is billed, so ``paid`` includes it. ``used`` and the wasted
     ones add up to ``paid``: ``boot``, ``idle`` (between and around tests), ``retried`` (attempts that were repeated) and
-    ``left_over`` (sessions that no test used). ``shared`` and ``warm`` are the boots that sharing a session and taking
-    a warm one over saved. ``waited`` is the wait of tests for devices.
+    ``left_over`` (sessions that no test used). ``waited`` is the wait of tests for devices.
     """
 
     paid: float = 0.0
@@ -77,8 +70,6 @@ class Minutes:
     idle: float = 0.0
     retried: float = 0.0
     left_over: float = 0.0
-    shared: float = 0.0
-    warm: float = 0.0
     waited: float = 0.0
     by_platform: Mapping[str, float] = field(default_factory=dict[str, float])
     by_owner: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -86,10 +77,6 @@ class Minutes:
     @property
     def wasted(self) -> float:
         return self.boot + self.idle + self.retried + self.left_over
-
-    @property
-    def saved(self) -> float:
-        return self.shared + self.warm
 
     def to_json(self) -> dict[str, Any]:
         """Return the minutes as plain values, rounded to a thousandth."""
@@ -103,7 +90,6 @@ class Minutes:
                 retried=self.retried,
                 left_over=self.left_over,
             ),
-            "saved": _rounded_all(shared=self.shared, warm=self.warm),
             "waited": _rounded(self.waited),
             "by_platform": _rounded_all(**self.by_platform),
             "by_owner": {
@@ -113,13 +99,9 @@ class Minutes:
 
 
 class Bill:
-    """Adds up the use of each session, from events and from the phases of tests.
+    """Adds up the use of each session, from events and from the phases of tests."""
 
-    ``usual_boot`` returns the usual seconds of a boot by the session's label, None if unknown.
-    """
-
-    def __init__(self, usual_boot: Callable[[str], float | None]) -> None:
-        self._usual_boot = usual_boot
+    def __init__(self) -> None:
         self.uses: dict[str, SessionUse] = {}
         """By session ID."""
 
@@ -198,11 +180,6 @@ class Bill:
 
             sums["boot"] += boot
             sums["paid"] += paid
-            # Without sharing, each further test would have had a boot of its own.
-            sums["shared"] += max(0, len(use.tests) - 1) * use.boot_seconds
-
-            if use.is_taken_over:
-                sums["warm"] += self._usual_boot(use.label) or 0.0
 
             by_platform[use.platform] += paid / _MINUTE
             for owner, share in _shares(use):
@@ -255,10 +232,9 @@ def _shares(use: SessionUse) -> Iterator[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run's minutes cost at a price per minute; ``minutes`` are rounded by ``rounding``."""
+    """What a run's minutes cost at a price per minute."""
 
     price: Decimal
-    rounding: str
     minutes: Decimal
 
     @property
@@ -271,27 +247,25 @@ class Cost:
             "amount": f"{self.amount:.4f}",
             "minutes": f"{self.minutes:.4f}",
             "price": str(self.price),
-            "rounding": self.rounding,
         }
 
     def __str__(self) -> str:
         minutes = f"{self.minutes:.2f} minutes at {self.price}"
-        return f"{self.amount:.2f} ({minutes}, boots included, {_ROUNDINGS[self.rounding]})"
+        return f"{self.amount:.2f} ({minutes}, boots included)"
 
 
-def cost_of(minutes: Iterable[float], price: str, rounding: str) -> Cost:
+def cost_of(minutes: Iterable[float], price: str) -> Cost:
     """Return the cost of sessions' minutes.
 
     Arguments:
         minutes: The minutes of each session.
         price: The price of a minute, as the setting has it.
-        rounding: What is rounded up to whole minutes: ``session``, ``run``, or nothing (``exact``).
 
     Raises:
         ValueError: The price is not a number; the message has the rule and an example.
 
-    >>> print(cost_of([1.5, 2.25], "0.05", "session"))
-    0.25 (5.00 minutes at 0.05, boots included, each session rounded up to a minute)
+    >>> print(cost_of([1.5, 2.5], "0.05"))
+    0.20 (4.00 minutes at 0.05, boots included)
     """
     problem = (
         f"{Options.minute_price.flag}={price!r} must be a number that is not negative, for example 0.05: "
@@ -307,19 +281,8 @@ def cost_of(minutes: Iterable[float], price: str, rounding: str) -> Cost:
         raise ValueError(problem)
 
     # By its text, a float is the decimal that the report shows, without the error of its binary form.
-    by_session = [Decimal(str(of_session)) for of_session in minutes]
-    if rounding == "session":
-        by_session = [_rounded_up(of_session) for of_session in by_session]
-
-    total = sum(by_session, Decimal(0))
-    if rounding == "run":
-        total = _rounded_up(total)
-
-    return Cost(minute_price, rounding, total)
-
-
-def _rounded_up(minutes: Decimal) -> Decimal:
-    return minutes.to_integral_value(rounding=ROUND_CEILING)
+    total = sum((Decimal(str(of_session)) for of_session in minutes), Decimal(0))
+    return Cost(minute_price, total)
 
 
 def _rounded(minutes: float) -> float:

@@ -106,14 +106,13 @@ def _add(sums: dict[str, Any], values: Data) -> None:
 
 
 def _cost(costs: Sequence[Data | None]) -> dict[str, str] | None:
-    """Return the sum; None if a run has no price, or they differ in price or rounding."""
+    """Return the sum; None if a run has no price, or their prices differ."""
     priced = [cost for cost in costs if cost is not None]
-    rules = {(cost["price"], cost["rounding"]) for cost in priced}
+    prices = {cost["price"] for cost in priced}
     # A sum without some of the runs, or in several currencies, would mislead.
-    if len(priced) < len(costs) or len(rules) != 1:
+    if len(priced) < len(costs) or len(prices) != 1:
         return None
 
-    price, rounding = rules.pop()
     try:
         amount = sum((Decimal(cost["amount"]) for cost in priced), Decimal(0))
         minutes = sum((Decimal(cost["minutes"]) for cost in priced), Decimal(0))
@@ -123,6 +122,5 @@ def _cost(costs: Sequence[Data | None]) -> dict[str, str] | None:
     return {
         "amount": f"{amount:.4f}",
         "minutes": f"{minutes:.4f}",
-        "price": price,
-        "rounding": rounding,
+        "price": prices.pop(),
     }

@@ -1,6 +1,6 @@
 """The report of a run as data: its tests with their attempts, its sessions, causes and minutes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -67,23 +67,17 @@ class _Attempt:
 class RunReport:
     """A fold over the run: everything that ``device-run.json`` contains.
 
-    ``receipt`` is the receipt of the same run, which gets each entry first. ``usual_boot`` returns the usual seconds of
-    a boot by a session's label, None if unknown.
+    ``receipt`` is the receipt of the same run, which gets each entry first.
     """
 
-    def __init__(
-        self,
-        receipt: Receipt,
-        settings: Settings,
-        usual_boot: Callable[[str], float | None],
-    ) -> None:
+    def __init__(self, receipt: Receipt, settings: Settings) -> None:
         self._receipt = receipt
         self._settings = settings
         self._tests: dict[str, dict[int, _Attempt]] = {}
         """Attempts by node ID and number."""
         self._before_crash: dict[str, int] = {}
         """Number of attempts of a test until its worker crashed: the next worker counts them anew."""
-        self._bill = Bill(usual_boot)
+        self._bill = Bill()
 
     def add(self, entry: Entry, /) -> None:
         """Add an event, an error or a phase of a test."""
@@ -126,7 +120,7 @@ class RunReport:
             return None
 
         minutes = self._bill.paid_by_session(self._receipt.device_times())
-        return cost_of(minutes, price, self._settings.minute_rounding)
+        return cost_of(minutes, price)
 
     def _complete_bill(self) -> Bill:
         """Return the bill with the use by tests.
@@ -273,10 +267,6 @@ def _line_of(minutes: Minutes) -> str:
         left_over=minutes.left_over,
     )
     line = f"device minutes: {bound}{minutes.paid:.1f} paid, of these {minutes.wasted:.1f} wasted{wasted}"
-
-    if minutes.saved >= _MIN_MINUTES:
-        saved = _parts(shared=minutes.shared, warm=minutes.warm)
-        line += f"; about {minutes.saved:.1f} saved{saved}"
 
     return f"{line}; {minutes.waited:.1f} waited"
 

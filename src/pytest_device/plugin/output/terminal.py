@@ -224,8 +224,7 @@ class Terminal:
         """The report of the run so far, made at the first use."""
         from pytest_device.report.run_report import RunReport
 
-        settings = settings_of(self._config)
-        return RunReport(self.receipt, settings, self.history.usual_boot)
+        return RunReport(self.receipt, settings_of(self._config))
 
     def _event_lines(self) -> "Iterator[Fold]":
         """Yield the fold that writes each event, if requested."""
