@@ -19,7 +19,7 @@ from pytest_device.platforms.addresses import canonical
 from pytest_device.plugin.durations import junit_name
 from pytest_device.plugin.markers import arguments_by_name, variants
 from pytest_device.plugin.output.artifacts import file_name
-from pytest_device.plugin.output.ci_report import service_of
+from pytest_device.plugin.output.ci_report import is_github
 from pytest_device.plugin.output.device_report import run_of_ci
 from pytest_device.plugin.output.plan import at_once
 from pytest_device.plugin.shard import weighed
@@ -97,7 +97,7 @@ FUNCTIONS = (
     normalize,
     resolve,
     run_of_ci,
-    service_of,
+    is_github,
     sessions_of,
     shortened,
     split,

@@ -89,7 +89,7 @@ GOOD = {
     "artifacts_dir": ("artifacts", "artifacts"),
     "report": ("reports", "reports"),
     "report_run": ("nightly", "nightly"),
-    "ci": ("gitlab", "gitlab"),
+    "ci": ("github", "github"),
     "logs": ("always", "always"),
     "durations": ("junit.xml", str(Path.cwd() / "junit.xml")),
     "builds_dir": ("builds", str(Path.cwd() / "builds")),

@@ -469,12 +469,11 @@ class Options:
     )
     ci = Option(
         "auto",
-        "report to the CI service in its own format: auto (if one is detected), off, github or gitlab",
+        "report to GitHub Actions in its own format: auto (if it is detected), off or github",
         "choice",
         "auto",
         "off",
         "github",
-        "gitlab",
         group=Group.REPORTS,
     )
     logs = Option(

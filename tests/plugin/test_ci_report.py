@@ -1,4 +1,4 @@
-"""What a run with devices tells a CI service: job summary, annotations, collapsible sections."""
+"""What a run with devices tells a CI service: job summary and annotations."""
 
 import html
 import re
@@ -88,10 +88,6 @@ def decoded(text: str, more: dict[str, str]) -> str:
     return text.replace("%25", "%")
 
 
-def annotations(output: str) -> list[Command]:
-    return [one for one in commands(output) if one.name not in {"group", "endgroup"}]
-
-
 def rows(summary: str) -> list[list[str]]:
     """Return the cells of the table of failed tests, as GitHub shows their text."""
     _, _, *found = ROW.findall(summary)
@@ -151,7 +147,7 @@ def test_a_github_job_gets_a_summary_and_annotations(
         "- infrastructure",
     ]
 
-    error, warning = annotations(result.stdout.str())
+    error, warning = commands(result.stdout.str())
     assert error.name == "error"
     assert error.properties == {
         "file": "e2e/helpers.py",
@@ -197,7 +193,7 @@ def test_the_summary_names_devices_traces_retries_and_quarantines(
         r"\n- test_it.py::test_is_in_quarantine: .*no tablets yet.*a known error", plain
     )
     assert "- cost: " in plain
-    assert [one.name for one in annotations(result.stdout.str())] == ["error"]
+    assert [one.name for one in commands(result.stdout.str())] == ["error"]
 
 
 @pytest.mark.usefixtures("service")
@@ -221,7 +217,7 @@ def test_no_text_of_a_test_becomes_a_command_a_row_or_markup(
     result = pytester.runpytest("--tb=no", "--no-summary")
 
     text = github.read_text()
-    (annotation,) = annotations(result.stdout.str())
+    (annotation,) = commands(result.stdout.str())
     assert annotation.name == "error"
     assert set(annotation.properties) == {"file", "line", "title"}
     assert "\n| forged | row |\n" in annotation.message
@@ -257,7 +253,7 @@ def test_annotations_are_limited_and_a_cause_is_annotated_once(
 
     result = pytester.runpytest("--device-no-reorder")
 
-    found = annotations(result.stdout.str())
+    found = commands(result.stdout.str())
     errors = [one for one in found if one.name == "error"]
     assert len(errors) == 10
     assert "file" in errors[8].properties
@@ -351,7 +347,7 @@ def test_secrets_are_masked_even_if_they_are_learned_later(
 
     result = pytester.runpytest("--tb=no", "--no-summary")
 
-    (annotation,) = annotations(result.stdout.str())
+    (annotation,) = commands(result.stdout.str())
     ((_, _, reason, *_),) = rows(github.read_text())
     assert reason == "AssertionError: *** and ***"
     assert annotation.message.startswith("AssertionError: *** and ***")
@@ -375,7 +371,7 @@ def test_a_file_that_cannot_be_collected_is_an_error(
         "test_broken.py",
         "ModuleNotFoundError: No module named 'nothing'",
     )
-    (annotation,) = annotations(result.stdout.str())
+    (annotation,) = commands(result.stdout.str())
     assert annotation.properties["file"] == "test_broken.py"
 
 
@@ -411,16 +407,12 @@ def test_the_summary_and_the_report_of_an_interrupted_run_say_so(
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize(
-    "option",
-    ["--device-ci=off", pytest.param("--device-ci=gitlab", marks=pytest.mark.nightly)],
-)
 def test_the_setting_overrides_what_is_detected(
-    pytester: pytest.Pytester, github: Path, option: str
+    pytester: pytest.Pytester, github: Path
 ) -> None:
     pytester.makepyfile(OUTCOMES)
 
-    result = pytester.runpytest(option)
+    result = pytester.runpytest("--device-ci=off")
 
     assert github.read_text() == ""
     assert commands(result.stdout.str()) == []
@@ -435,53 +427,4 @@ def test_a_run_without_devices_reports_nothing(
     result = pytester.runpytest()
 
     assert github.read_text() == ""
-    assert commands(result.stdout.str()) == []
-
-
-LONG = """
-import pytest
-
-@pytest.mark.device(platform="android")
-@pytest.mark.device_quarantine(until="2999-12-31", reason="no tablets yet")
-@pytest.mark.parametrize("number", range(8))
-def test_it(device_session, number):
-    assert 0, "section_end:1:x\\r ::endgroup::"
-"""
-
-
-@pytest.mark.usefixtures("service", "github")
-def test_long_details_are_a_group_of_a_github_log(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(LONG)
-
-    result = pytester.runpytest()
-
-    assert [one.name for one in commands(result.stdout.str())] == ["group", "endgroup"]
-    lines = result.outlines
-    end = lines.index("::endgroup::")
-    begin = next(n for n, line in enumerate(lines) if line.startswith("::group::"))
-    assert lines[begin - 1].startswith("devices: 8 created")
-    assert sum("quarantined: " in line for line in lines[begin:end]) == 8
-
-
-@pytest.mark.usefixtures("service")
-def test_long_details_are_a_collapsed_section_of_a_gitlab_log(
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("GITLAB_CI", "true")
-    pytester.makepyfile(LONG)
-
-    result = pytester.runpytest()
-
-    # The result has no carriage returns, with which a mark ends.
-    log = capsys.readouterr().out
-    marks = re.findall(
-        r"section_(start|end):(\d+):([\w.-]+)(\[collapsed=true\])?\r\x1b\[0K", log
-    )
-    assert [(kind, option) for kind, _, _, option in marks] == [
-        ("start", "[collapsed=true]"),
-        ("end", ""),
-    ]
-    assert marks[0][1:3] == marks[1][1:3]
     assert commands(result.stdout.str()) == []

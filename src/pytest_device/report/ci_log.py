@@ -1,4 +1,4 @@
-"""What CI services read in the log of a job: annotations and collapsible sections."""
+"""What GitHub reads in the log of a job: annotations."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,27 +111,3 @@ def _described(result: TestResult) -> str:
 
 def _encoded(text: str, codes: Mapping[int, str]) -> str:
     return escaped(text).translate(codes)
-
-
-@dataclass(frozen=True, slots=True)
-class LogSection:
-    """The lines around a part of the log that the service collapses."""
-
-    begin: str
-    end: str
-
-
-def github_section(title: str) -> LogSection:
-    return LogSection(f"::group::{_encoded(title, _DATA)}", "::endgroup::")
-
-
-def gitlab_section(title: str, name: str, seconds: int) -> LogSection:
-    """Return a section of GitLab; ``name`` must be unique in the job, ``seconds`` are those of the epoch."""
-    # Erases the marker that the terminal would show.
-    clear = "\x1b[0K"
-    line = " ".join(escaped(title).split())
-
-    return LogSection(
-        f"{clear}section_start:{seconds}:{name}[collapsed=true]\r{clear}{line}",
-        f"{clear}section_end:{seconds}:{name}\r{clear}",
-    )

@@ -1,7 +1,6 @@
-"""Reports a run with devices to the CI service that it runs on: job summary, annotations, collapsible log sections."""
+"""Reports a run with devices to the CI service that it runs on: job summary and annotations."""
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,7 @@ from pytest_device.plugin.output.source_lines import failing_lines, is_users_fil
 from pytest_device.plugin.output.terminal import EXPLANATION, Terminal, first_line
 from pytest_device.plugin.state import SESSION_URL, ended_by_interrupt
 from pytest_device.report.attempts import Location
-from pytest_device.report.ci_log import (
-    LogSection,
-    annotations,
-    github_section,
-    gitlab_section,
-)
+from pytest_device.report.ci_log import annotations
 from pytest_device.report.job_summary import MAX_BYTES, RunSummary, summary
 from pytest_device.report.phase import (
     REPEATED,
@@ -40,9 +34,6 @@ if TYPE_CHECKING:
 CI_REPORT: Final = "device-ci-report"
 """Name of the plugin."""
 GITHUB: Final = "github"
-GITLAB: Final = "gitlab"
-_DETECTED_BY: Final = {"GITHUB_ACTIONS": GITHUB, "GITLAB_CI": GITLAB}
-"""Variables that are ``true`` in the jobs of a service."""
 _ANNOTATES: Final = "pytest_github_actions_annotate_failures"
 """A plugin that annotates failed tests itself: each would have two annotations, of the ten that are shown."""
 
@@ -50,35 +41,27 @@ _ANNOTATES: Final = "pytest_github_actions_annotate_failures"
 def report_to_ci(
     config: pytest.Config, settings: "Settings", terminal: Terminal
 ) -> None:
-    """Report to the CI service from now on, if there is one."""
-    service = service_of(settings.ci, os.environ)
-    if service is None or config.pluginmanager.has_plugin(CI_REPORT):
+    """Report to GitHub from now on, if the run is a job of it."""
+    if not is_github(settings.ci, os.environ) or config.pluginmanager.has_plugin(
+        CI_REPORT
+    ):
         return
 
-    report = CiReport(config, settings, terminal, service)
+    report = CiReport(config, settings, terminal)
     config.pluginmanager.register(report, CI_REPORT)
-    terminal.section = report.section
     terminal.at_end.append(report.save)
 
 
-def service_of(setting: str, environ: Mapping[str, str]) -> str | None:
-    """Return the CI service that a run reports to, None without one.
+def is_github(setting: str, environ: Mapping[str, str]) -> bool:
+    """Return whether a run reports to GitHub.
 
-    >>> service_of("auto", {"GITHUB_ACTIONS": "true"})
-    'github'
-    >>> service_of("gitlab", {"GITHUB_ACTIONS": "true"})
-    'gitlab'
+    >>> is_github("auto", {"GITHUB_ACTIONS": "true"})
+    True
     """
-    if setting in {GITHUB, GITLAB}:
-        return setting
-    if setting == "off":
-        return None
+    if setting == "auto":
+        return environ.get("GITHUB_ACTIONS") == "true"
 
-    for variable, service in _DETECTED_BY.items():
-        if environ.get(variable) == "true":
-            return service
-
-    return None
+    return setting == GITHUB
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +116,11 @@ class CiReport:
     """Registered in the process that has the terminal, once a run has tests with devices."""
 
     def __init__(
-        self,
-        config: pytest.Config,
-        settings: "Settings",
-        terminal: Terminal,
-        service: str,
+        self, config: pytest.Config, settings: "Settings", terminal: Terminal
     ) -> None:
         self._config = config
         self._settings = settings
         self._terminal = terminal
-        self._service = service
         self._mask: Callable[[str], str] = redactor_of(config).text
         # Now: a test may change the environment.
         self._summary_path = os.environ.get("GITHUB_STEP_SUMMARY", "")
@@ -205,7 +183,7 @@ class CiReport:
 
     def save(self) -> str | None:
         """Append the summary to the file of the job; return a note if that is not possible, else None."""
-        if self._service != GITHUB or not self._summary_path:
+        if not self._summary_path:
             return None
 
         path = Path(self._summary_path)
@@ -257,21 +235,13 @@ class CiReport:
 
         return [*files.values(), *self._results.values()]
 
-    def section(self, title: str) -> LogSection:
-        """Return a section of the log that the service collapses."""
-        if self._service == GITHUB:
-            return github_section(title)
-        now = time.time_ns()
-        name = f"pytest_device_{os.getpid()}_{now}"
-        return gitlab_section(title, name, now // 1_000_000_000)
-
     # Below the lines about devices.
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
         self, terminalreporter: "pytest.TerminalReporter"
     ) -> None:
         """Write the annotations."""
-        if self._is_annotated or self._service != GITHUB:
+        if self._is_annotated:
             return
 
         self._is_annotated = True

@@ -24,7 +24,6 @@ from pytest_device.verdict import Verdict
 
 # A distributed run without devices has a terminal, too, but no events.
 if TYPE_CHECKING:
-    from pytest_device.report.ci_log import LogSection
     from pytest_device.report.fold import Entry, Fold
     from pytest_device.report.receipt import Line, Receipt
     from pytest_device.report.run_report import RunReport
@@ -56,8 +55,6 @@ _READERS: Final = (
 """The plugins that are also told of reports that nobody has logged: those that mask or write what the run reports."""
 _HIDDEN: Final = "*** (shown on a terminal only)"
 """In place of the URL of a live preview, which is a secret."""
-_MAX_DETAILS: Final = 5
-"""More lines of details are collapsed in the log of a CI service."""
 
 
 def attach(
@@ -109,8 +106,6 @@ class Terminal:
         """Seconds that unfinished tests have taken so far, by worker and node ID."""
         self._missing: set[SafetyNet] = set()
         """The safety nets that the user knows to be missing."""
-        self.section: Callable[[str], LogSection] | None = None
-        """Makes a section of the log that a CI service collapses, None outside of CI."""
 
     def show(self, text: str, color: str = "", *, even_if_quiet: bool = False) -> None:
         """Write one line now, bypassing pytest's capturing; under ``-q`` only if the run waits for the user."""
@@ -459,22 +454,8 @@ class Terminal:
         if lines:
             terminalreporter.ensure_newline()
             terminalreporter.section("devices")
-            self._write_lines(terminalreporter, lines)
-
-    def _write_lines(
-        self, reporter: "pytest.TerminalReporter", lines: "Sequence[Line]"
-    ) -> None:
-        """Write the lines of the receipt; in CI, long details are collapsed, but never what is wrong."""
-        details = [line for line in lines[1:] if line.color != "red"]
-        if self.section is None or len(details) <= _MAX_DETAILS:
-            _write_lines(reporter, lines)
-            return
-
-        _write_lines(reporter, [line for line in lines if line not in details])
-        section = self.section(f"details of devices ({len(details)} lines)")
-        reporter.write_line(section.begin)
-        _write_lines(reporter, details)
-        reporter.write_line(section.end)
+            for line in lines:
+                terminalreporter.write_line(escaped(line.text), **_markup(line.color))
 
     def pytest_unconfigure(self) -> None:
         """Write the receipt, too, after pytest.exit or an internal error, when pytest writes no summary."""
@@ -519,11 +500,6 @@ def _shows_length(report: pytest.TestReport) -> bool:
         or hasattr(report, "wasxfail")
     )
     return ran and VERDICT not in vars(report)
-
-
-def _write_lines(reporter: "pytest.TerminalReporter", lines: "Iterable[Line]") -> None:
-    for line in lines:
-        reporter.write_line(escaped(line.text), **_markup(line.color))
 
 
 def _escape_unencodable(config: pytest.Config) -> None:
