@@ -155,12 +155,6 @@ class Options:
         "switch",
         group=Group.COMMON,
     )
-    preview_open = Option(
-        False,
-        "also open the live previews in the browser",
-        "switch",
-        group=Group.COMMON,
-    )
     trace = Option(
         "retain-on-failure",
         "when to keep the trace of a test's devices: off, on, retain-on-failure or on-first-retry",

@@ -79,11 +79,3 @@ class TerminalRun:
     def lines(self) -> list[str]:
         """Return what is on the screen."""
         return lines_on_screen(self.raw, self._columns)
-
-    def drawn(self) -> list[str]:
-        """Return the live lines that were shown temporarily."""
-        return [
-            part
-            for part in re.split(r"[\r\n]", self.raw)
-            if re.search(r": starting, \d+ s", part)
-        ]

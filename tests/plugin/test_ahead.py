@@ -1,12 +1,9 @@
 """Devices that boot during earlier tests: who is notified, and which boot time is reported."""
 
-import re
-
 import pytest
 
 from pytest_device.testing import FaultyService
 from tests.plugin.runs import SERVICE_OF_RUN
-from tests.plugin.screen import TerminalRun
 
 pytestmark = pytest.mark.usefixtures("_shared_in_the_run")
 
@@ -32,23 +29,6 @@ def test_driven(device_session): pass
 def _shared_in_the_run(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> None:
     del service  # which the environment is set for
     monkeypatch.delenv("DEVICE_SHARE")
-
-
-def test_the_live_line_counts_from_the_start_of_a_background_boot(
-    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.add_fault("boot", "delay", seconds=3600)
-    for name in ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    pytester.makepyfile(PLAIN_FIRST.replace("THEN", "time.sleep(1.1)"))
-
-    run = TerminalRun().read_until(lambda run: bool(run.drawn()))
-    service.remove_faults()
-    seen = run.finish().drawn()
-
-    assert seen
-    assert all(re.search(r"starting, [1-9]\d* s", line) for line in seen)
 
 
 def test_a_prefetched_session_belongs_to_the_test_that_uses_it(

@@ -54,7 +54,6 @@ def test_shown(device_session, terminal):
         terminal.show_event(event)
         terminal.event(event)
     terminal.announce(HOSTILE)
-    terminal.draw(HOSTILE)
 
 @pytest.mark.device(platform="android", type="appium", share="test", application_archive_url="https://builds.example")
 def test_driven(device_driver): pass

@@ -1,13 +1,11 @@
 """``--device-preview``: where to watch the devices, shown to the user only."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 from pytest_device.testing import FaultyService
 from tests.plugin.screen import TerminalRun
-from tests.waiting import eventually
 
 SUITE = """
 import pytest
@@ -91,70 +89,3 @@ def test_a_session_without_a_preview_is_reported(pytester: pytest.Pytester) -> N
     result = pytester.runpytest("--device-preview")
 
     result.stdout.fnmatch_lines(["*android appium: no live preview"])
-
-
-def test_only_an_http_url_is_opened(
-    pytester: pytest.Pytester,
-    service: FaultyService,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    opened, browser = tmp_path / "opened", tmp_path / "browser"
-    browser.write_text(f"#!/bin/sh\ntouch '{opened}'\n")
-    browser.chmod(0o755)
-    monkeypatch.setenv("BROWSER", f"{browser} %s")
-    details = {"webPreviewUrl": "file://files.invalid/share"}
-    service.add_fault("get", "change", fields={"remoteConfig": details}, times=None)
-    pytester.makepyfile(
-        SUITE.replace('"android"', '"android", type="web-preview-only"')
-    )
-
-    result = pytester.runpytest("--device-preview-open")
-
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        ["*not opened: the URL of a live preview must be http or https"]
-    )
-    assert not opened.exists()
-
-
-def test_it_opens_in_the_browser_without_exposing_the_url_to_other_processes(
-    pytester: pytest.Pytester,
-    service: FaultyService,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    opened, browser = tmp_path / "opened", tmp_path / "browser"
-    browser.write_text(
-        f"#!{sys.executable}\n"
-        "import pathlib, sys, urllib.parse, urllib.request\n"
-        "page = pathlib.Path(urllib.request.url2pathname(urllib.parse.urlsplit(sys.argv[1]).path))\n"
-        f"draft = pathlib.Path({str(opened)!r} + '.draft')\n"
-        "draft.write_text(sys.argv[1] + '\\n' + page.read_text() + oct(page.parent.stat().st_mode & 0o777))\n"
-        f"draft.rename({str(opened)!r})\n"
-    )
-    browser.chmod(0o755)
-    monkeypatch.setenv("BROWSER", f"{browser} %s")
-    pytester.makepyfile(
-        """
-        import pathlib, time, pytest
-
-        @pytest.mark.device(platform="android")
-        def test_one(device_session):
-            until = time.monotonic() + 30
-            while not pathlib.Path(OPENED).exists():
-                assert time.monotonic() < until
-                time.sleep(0.02)
-        """.replace("OPENED", repr(str(opened)))
-    )
-
-    result = pytester.runpytest("--device-preview-open")
-
-    result.assert_outcomes(passed=1)
-    argument, page = opened.read_text().split("\n", 1)
-    (session,) = service.sessions()
-    assert f"url=https://{session['id']}{SECRET}" in page
-    assert page.endswith("0o700")
-    assert argument.startswith("file://")
-    assert SECRET not in argument
-    assert eventually(lambda: not Path(argument.removeprefix("file://")).exists())

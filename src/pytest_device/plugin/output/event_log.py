@@ -1,10 +1,8 @@
-"""The session events of a process since its last test report, and the status line of a run that waits for devices."""
+"""The session events of a process since its last test report."""
 
-import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +13,6 @@ from pytest_device.plugin.output.terminal import (
     EVENTS,
     RERUN,
     Terminal,
-    is_watched,
 )
 from pytest_device.plugin.state import note_session
 from pytest_device.redact import Redactor
@@ -24,11 +21,8 @@ from pytest_device.sessions.events import (
     Created,
     Event,
     Note,
-    Queued,
     StartFailed,
-    StateChanged,
     TakenOver,
-    detail_of,
     masked,
     session_id_of,
     timed,
@@ -37,7 +31,6 @@ from pytest_device.sessions.events import (
 from pytest_device.sessions.lifecycle import SLICE_SECONDS
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import RunReporter, SafetyNet
-from pytest_device.spec import STATES, Status
 
 if TYPE_CHECKING:
     from pluggy import HookCaller
@@ -60,9 +53,6 @@ class EventLog:
         self._redactor = redactor
         self._terminal = terminal
         self._link = terminal or link
-        self._progress = _Progress(config, terminal) if terminal else None
-        self.sleep = self._progress.sleep if self._progress else _sleep
-        """Sleeps during waits for sessions, and shows them to the user."""
         self._events: list[Event] = []
         self._made: list[pytest.TestReport] = []
         """The reports that nobody has logged yet."""
@@ -77,9 +67,6 @@ class EventLog:
         # From its beginning: a test that gets no device should name its session, too.
         if isinstance(event, Attached | Created | TakenOver) and self.item is not None:
             note_session(self.item, event.session)
-
-        if self._progress:
-            self._progress.note(event)
 
         if self._terminal:
             self._terminal.show_event(event)
@@ -125,6 +112,13 @@ class EventLog:
         """Add a line to the summary at the end of the run."""
         self.event(Note(text))
 
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        """Sleep, and handle signals that came meanwhile; counts parts, since a suite may have frozen the clock."""
+        while seconds > 0:
+            time.sleep(min(seconds, SLICE_SECONDS))
+            seconds -= SLICE_SECONDS
+
     def progress(self, text: str) -> None:
         """Show at once what this process waits for."""
         if self._link:
@@ -143,7 +137,7 @@ class EventLog:
     def preview(self, session: Session) -> None:
         """Show where to watch a device, if requested."""
         settings = settings_of(self._config)
-        if not (settings.preview or settings.preview_open):
+        if not settings.preview:
             return
 
         config = session.remote_config
@@ -161,10 +155,6 @@ class EventLog:
 
     def take(self) -> list[Event]:
         """Return and clear the events; a report carries them from then on."""
-        # A report ends a phase of a test, and with it the waits of that phase.
-        if self._progress:
-            self._progress.end_waits()
-
         events = self._events
         self._events = []
         return events
@@ -211,90 +201,3 @@ class EventLog:
             output: dict[str, Any] = vars(self._config)["workeroutput"]
             output[DISCARDED] = discarded
             output[EVENTS] = events
-
-
-_STEP_SECONDS: Final = 1.0
-"""Seconds between two updates of the status line, which counts seconds."""
-_STATE_LENGTH: Final = 40
-"""Maximum length of a state in the status line: the lines of several devices share one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Boot:
-    label: str
-    state: str
-    since: float
-
-
-class _Progress:
-    """Shows starting sessions while the code that waits for them sleeps."""
-
-    def __init__(self, config: pytest.Config, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._is_watched = is_watched(config, os.environ)
-        self._waiting: dict[str, _Boot] = {}
-        """Sessions that could not be created so far, by label: they have no ID yet."""
-        self._boots: dict[str, _Boot] = {}
-        """Sessions that are created but not ready, by session ID."""
-
-    def note(self, event: Event) -> None:
-        """Update the line for an event, which is already masked."""
-        if isinstance(event, Note | Queued):
-            return
-
-        session = event.session
-        self._waiting.pop(session.label, None)
-        if not isinstance(event, Created | StateChanged):
-            self._boots.pop(session.session_id, None)
-            return
-
-        waited = session.waited_seconds + (session.late_seconds or 0.0)
-        state = detail_of(event) or Status.NEW
-        boot = _Boot(session.label, STATES.get(state, state), time.monotonic() - waited)
-        if session.session_id:
-            self._boots[session.session_id] = boot
-        else:
-            self._waiting[session.label] = boot
-
-    def end_waits(self) -> None:
-        """Forget the sessions without an ID: a test that gives up on one reports no event of it."""
-        self._waiting.clear()
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep, and meanwhile show the awaited devices on a terminal."""
-        if not (self._is_watched and (self._waiting or self._boots)):
-            _sleep(seconds)
-            return
-
-        try:
-            # By counting, as in ``_sleep``: with a frozen clock, the end would never come.
-            left = seconds
-            while left > 0:
-                boots = [*self._waiting.values(), *self._boots.values()]
-                devices = " · ".join(map(self._text, boots))
-                self._terminal.draw(f"  device {devices}")
-                _sleep(min(left, _STEP_SECONDS))
-                left -= _STEP_SECONDS
-        finally:
-            self._terminal.draw("")
-
-    def _text(self, boot: _Boot) -> str:
-        usual = self._terminal.history.usual_boot(boot.label)
-        usually = "" if usual is None else f" (usually {usual:.0f} s)"
-        seconds = time.monotonic() - boot.since
-        return f"{boot.label}: {_plain(boot.state)}, {seconds:.0f} s{usually}"
-
-
-def _sleep(seconds: float) -> None:
-    """Sleep, and handle signals that came meanwhile; counts parts, since a suite may have frozen the clock."""
-    while seconds > 0:
-        time.sleep(min(seconds, SLICE_SECONDS))
-        seconds -= SLICE_SECONDS
-
-
-def _plain(text: str) -> str:
-    """Return the start of a service's text, limited to single-column characters that don't move the cursor."""
-    return "".join(
-        sign if " " <= sign <= "~" else "?"
-        for sign in " ".join(text.split())[:_STATE_LENGTH]
-    )

@@ -3,7 +3,6 @@
 import io
 import os
 import select
-import shutil
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -98,7 +97,6 @@ class Terminal:
         self._config = config
         _escape_unencodable(config)
         self._is_written = False
-        self._is_drawn = False
         self._has_entries = False
         """Whether the receipt may have lines; without, the modules of reports need not be loaded."""
         self.history = history_of(config)
@@ -113,11 +111,7 @@ class Terminal:
             if reporter is None:
                 return
 
-            if self._is_drawn:
-                self._erase(reporter)
-            else:
-                _end_line(reporter)
-
+            _end_line(reporter)
             reporter.write_line(f"  device {escaped(text)}", **_markup(color))
             # A CI log would otherwise show it only after the wait that it is about.
             reporter.flush()
@@ -131,27 +125,12 @@ class Terminal:
             self.show(text, "yellow", even_if_quiet=True)
 
     def preview(self, label: str, url: str) -> None:
-        """Show where to watch a device, and open it if requested; files and CI logs don't get the URL."""
+        """Show where to watch a device; files and CI logs don't get the URL."""
         shown = _HIDDEN
         if is_watched(self._config, os.environ):
             shown = url
 
         self.show(f"{label}: live preview: {shown}", even_if_quiet=True)
-
-        if not settings_of(self._config).preview_open:
-            return
-
-        from pytest_device.plugin.output.preview import open_preview
-        from pytest_device.redact import is_http_url
-
-        # A file:// URL may lead to another machine, which Windows would send the user's credentials.
-        if is_http_url(url):
-            open_preview(self._config, url)
-        else:
-            self.show(
-                f"{label}: not opened: the URL of a live preview must be http or https",
-                even_if_quiet=True,
-            )
 
     def announce(self, line: str) -> None:
         """Write one line unchanged, even under ``-q``."""
@@ -159,30 +138,6 @@ class Terminal:
         if reporter is not None:
             _end_line(reporter)
             reporter.write_line(escaped(line))
-
-    def draw(self, line: str) -> None:
-        """Show a temporary line on a terminal; the next line, or an empty one, removes it."""
-        with self._reporter() as reporter:
-            if reporter is None or not (line or self._is_drawn):
-                return
-
-            if self._is_drawn:
-                self._erase(reporter)
-            else:
-                _end_line(reporter)
-                # Under -s, the cursor may be behind other output that must not be overwritten: as many blanks as
-                # there are columns then end on the next line, or at the margin if the cursor was at the start of a
-                # line.
-                _write_raw(reporter, f"{' ' * _columns()}\r")
-
-            # Before the write, which an interrupt may end.
-            self._is_drawn = bool(line)
-            # Not rewrite(), after which pytest would misjudge the width of its next output.
-            _write_raw(reporter, escaped(line)[: _columns() - 1])
-
-    def _erase(self, reporter: Any) -> None:
-        _write_raw(reporter, f"\r{' ' * (_columns() - 1)}\r")
-        self._is_drawn = False
 
     @contextmanager
     def _reporter(self, *, even_if_quiet: bool = False) -> Generator[Any]:
@@ -524,11 +479,6 @@ def _end_line(reporter: Any) -> None:
         reporter.write_line("")
 
 
-def _columns() -> int:
-    """Return the width of the terminal, known only while its output is not captured."""
-    return shutil.get_terminal_size().columns
-
-
 def _markup(color: str) -> dict[str, bool]:
     return {color: True} if color else {}
 
@@ -567,13 +517,6 @@ def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
 
     # Some CI services have a terminal, and log everything that is written to it.
     return environ.get("TERM") != "dumb" and not is_in_ci(environ)
-
-
-def _write_raw(reporter: Any, text: str) -> None:
-    """Write text that pytest must not count as its own output; the public method is missing in the oldest pytest."""
-    stream = reporter._tw._file  # noqa: SLF001
-    stream.write(text)
-    stream.flush()
 
 
 class Pause:
