@@ -1,4 +1,4 @@
-"""Events of sessions: what ``lease`` reports, and what ``device-events.ndjson`` has of sessions.
+"""Events of sessions: what ``lease`` reports, and what a run of pytest reports of sessions.
 
 ``Event`` is the union of their types. Each is a frozen dataclass, which holds no connection details.
 

@@ -448,12 +448,6 @@ class Options:
         metavar="DIR",
         group=Group.REPORTS,
     )
-    report_events = Option(
-        False,
-        "also write each event to the report, as JSON lines",
-        "switch",
-        group=Group.REPORTS,
-    )
     report_run: Option[str | None] = Option(
         None,
         "name of the run in its report, the same for all shards; by default the CI service's",

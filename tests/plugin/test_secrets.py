@@ -218,7 +218,7 @@ def test_behind_the_scenes(device_session):
         with open("processes.txt", "ab") as file: file.write(found)
 """
 ALL_ON = (
-    *("--device-report-events", "--device-trace=on", "--device-minute-price=1"),
+    *("--device-trace=on", "--device-minute-price=1"),
     *(
         "-vv",
         "-ra",
@@ -287,7 +287,6 @@ def test_no_output_of_a_failing_run_contains_a_secret(
         "processes.txt",
         "ledger.txt",
         "device-report/device-run.json",
-        "device-report/device-events.ndjson",
         *([] if "-n1" in options else ["log.txt", "debug.txt"]),
     )
     assert [name for name in files if not (pytester.path / name).stat().st_size] == []

@@ -6,7 +6,6 @@
     RUN[-SHARD].zip               the blob of its tests
     RUN[-SHARD]-device-001.zip    a blob per device session: its bar in the timeline
     device-run[-SHARD].json       its tests, sessions and minutes as data
-    device-events[-SHARD].ndjson  each event, on request
     previous/                     the files of the run before
 
 A new run moves the files of earlier runs to ``previous/``, which holds those of one run. Shards of a run have its name;
@@ -48,9 +47,8 @@ FILES: Final = ".device-files"
 """Ending of the directory with the files of a run that is going on."""
 DATA: Final = "device-run"
 """Beginning of the names of files with a run as data."""
-_DATA_FILES: Final = (f"{DATA}*.json", "device-events*.ndjson")
-_DATA_BEGINS: Final = (b'{"version": ', b'{\n  "version": ')
-"""How the text of such a file begins, of a line or with indentation."""
+_DATA_BEGINS: Final = b'{\n  "version": '
+"""How the text of such a file begins."""
 _MAX_NAME: Final = 80
 """Characters of a run's name: file systems allow 255 for a file, whose name has more parts."""
 _PARTS: Final = re.compile(r"(-\d+-of-\d+)?(-\d+)?(-device-\d+)?")
@@ -294,17 +292,15 @@ def _is_of_this_package(lines: Path) -> bool:
 
 def _data(directory: Path) -> Iterator[Path]:
     """Yield the data of runs: the directory may have other files whose names begin so."""
-    for pattern in _DATA_FILES:
-        for path in sorted(directory.glob(pattern)):
-            if _is_data(path):
-                yield path
+    for path in sorted(directory.glob(f"{DATA}*.json")):
+        if _is_data(path):
+            yield path
 
 
 def _is_data(path: Path) -> bool:
-    length = max(map(len, _DATA_BEGINS))
     try:
         with open_inside(path.name, path.parent) as file:
-            return file.read(length).startswith(_DATA_BEGINS)
+            return file.read(len(_DATA_BEGINS)) == _DATA_BEGINS
     except OSError:
         return False
 

@@ -5,7 +5,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -166,7 +166,6 @@ class Terminal:
             self.receipt,
             _BootTimes(self.history),
             self.run_report,
-            *self._event_lines(),
         ]
 
     @cached_property
@@ -175,14 +174,6 @@ class Terminal:
         from pytest_device.report.run_report import RunReport
 
         return RunReport(self.receipt, settings_of(self._config))
-
-    def _event_lines(self) -> "Iterator[Fold]":
-        """Yield the fold that writes each event, if requested."""
-        settings = settings_of(self._config)
-        if settings.report_events:
-            from pytest_device.plugin.output.report_files import EventLines
-
-            yield EventLines(self._config)
 
     def new_breaker(self) -> "RunBreaker":
         """Return the breaker of this run."""
