@@ -200,7 +200,7 @@ def _own_temporary_directories_of_runs(
 def _no_service_from_outside() -> Generator[None]:
     """Keep the developer's own configuration, and the summary of a CI job, out of the tests."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        for name in ("GITHUB_ACTIONS",):
+        for name in ("GITHUB_ACTIONS", "GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG"):
             monkeypatch.delenv(name, raising=False)
         for name in [name for name in os.environ if name.startswith("DEVICE_")]:
             monkeypatch.delenv(name)

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.every_python
 _TEXTS = (
     Options.artifacts_dir,
     Options.report,
-    Options.report_run,
     Options.identifier,
     Options.avd,
     Options.simulator,
@@ -88,7 +87,6 @@ GOOD = {
     "video": ("on", "on"),
     "artifacts_dir": ("artifacts", "artifacts"),
     "report": ("reports", "reports"),
-    "report_run": ("nightly", "nightly"),
     "ci": ("github", "github"),
     "logs": ("always", "always"),
     "durations": ("junit.xml", str(Path.cwd() / "junit.xml")),

@@ -448,13 +448,6 @@ class Options:
         metavar="DIR",
         group=Group.REPORTS,
     )
-    report_run: Option[str | None] = Option(
-        None,
-        "name of the run in its report, the same for all shards; by default the CI service's",
-        "text",
-        metavar="ID",
-        group=Group.REPORTS,
-    )
     ci = Option(
         "auto",
         "report to GitHub Actions in its own format: auto (if it is detected), off or github",

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.test_device_report import attempts_of, of_method
+from tests.plugin.test_device_report import attempts_of, blobs, of_method
 from tests.plugin.test_device_run import report_in
 
 FLAKY = """
@@ -182,10 +182,10 @@ def test_attempts_are_retries_in_the_report_and_the_test_is_flaky(
 ) -> None:
     pytester.makepyfile(FLAKY.partition("def test_steady")[0])
 
-    result = pytester.runpytest("--reruns=1", "--device-report-run=it")
+    result = pytester.runpytest("--reruns=1")
 
     assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
-    blob = pytester.path / "device-report/it.zip"
+    (blob,) = blobs(pytester.path / "device-report")
     attempts = [
         (begun["result"]["retry"], ended["result"]["status"])
         for begun, ended in zip(
@@ -297,7 +297,7 @@ def test_each_attempt_of_flaky_has_its_own_outcome_trace_and_directory(
     monkeypatch.delenv("PYTEST_ADDOPTS")  # which leaves it out
     pytester.makepyfile(test_it=REPEATED_BY_FLAKY)
 
-    result = pytester.runpytest("--device-report-run=it", "--device-trace=on", *options)
+    result = pytester.runpytest("--device-trace=on", *options)
 
     result.assert_outcomes(passed=1)
     assert attempts_of(pytester.path) == [
@@ -325,7 +325,6 @@ def test_a_lost_device_is_retried_after_an_attempt_that_failed_itself(
         "--reruns=1",
         "--device-retry-infrastructure=1",
         "--device-share=test",
-        "--device-report-run=it",
     )
 
     assert result.parseoutcomes() == {"passed": 1, "rerun": 2}
@@ -343,9 +342,7 @@ def test_an_attempt_that_flaky_repeats_is_not_retried_once_more(
     service.add_fault("boot", "fail")
     pytester.makepyfile(test_it=REPEATED_BY_FLAKY.replace("== 3", "== 1"))
 
-    result = pytester.runpytest(
-        "--device-retry-infrastructure=1", "--device-report-run=it"
-    )
+    result = pytester.runpytest("--device-retry-infrastructure=1")
 
     assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
     assert [each[0] for each in attempts_of(pytester.path)] == [

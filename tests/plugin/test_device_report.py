@@ -46,12 +46,6 @@ def test_without_device(): pass
 INI = "[pytest]\nmarkers = smoke: a quick test\n"
 
 
-@pytest.fixture(autouse=True)
-def _outside_of_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def blobs(directory: Path) -> list[Path]:
     return [
         path for path in sorted(directory.glob("*.zip")) if "-device-" not in path.name
@@ -72,7 +66,7 @@ def attempts_of(path: Path) -> list[tuple[str, str, str | None]]:
     """Return outcome, status in the blob, and error of each attempt at the one test of a run called ``it``."""
     text = (path / "device-report/device-run.json").read_text()
     (test,) = json.loads(text)["tests"]
-    blob = path / "device-report/it.zip"
+    (blob,) = blobs(path / "device-report")
     retries = [params["result"]["retry"] for params in of_method(blob, "onTestBegin")]
     assert retries == list(range(len(retries)))
     assert [each["attempt"] for each in test["attempts"]] == [
@@ -252,14 +246,15 @@ def test_the_report_can_be_turned_off(
 
 
 def test_a_new_run_moves_the_report_of_the_one_before_and_keeps_that_of_its_shards(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile(SUITE)
     pytester.makeini(INI)
     directory = pytester.path / "device-report"
 
     for run, shard in (("old", "1/1"), ("new", "1/2"), ("new", "2/2")):
-        pytester.runpytest(f"--device-report-run={run}", f"--device-shard={shard}")
+        monkeypatch.setenv("BUILD_TAG", run)
+        pytester.runpytest(f"--device-shard={shard}")
 
     assert [path.name for path in blobs(directory)] == [
         "new-1-of-2.zip",
@@ -279,7 +274,7 @@ def test_a_new_run_moves_the_report_of_the_one_before_and_keeps_that_of_its_shar
 
 
 def test_a_killed_run_leaves_lines_that_the_next_run_completes(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile("""
         import pathlib, time, pytest
@@ -292,9 +287,9 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
             pathlib.Path("running").touch()
             time.sleep(60)
     """)
-    command = [sys.executable, "-m", "pytest", "--device-report-run=killed"]
+    monkeypatch.setenv("BUILD_TAG", "killed")
     with subprocess.Popen(
-        command, cwd=pytester.path, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "pytest"], cwd=pytester.path, stdout=subprocess.DEVNULL
     ) as process:
         assert eventually((pytester.path / "running").exists)
         os.kill(process.pid, signal.SIGKILL)
@@ -306,7 +301,8 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
     pytester.makepyfile(
         'import pytest\n@pytest.mark.device(platform="ios")\ndef test_next(): pass'
     )
-    pytester.runpytest("--device-report-run=next").assert_outcomes(passed=1)
+    monkeypatch.setenv("BUILD_TAG", "next")
+    pytester.runpytest().assert_outcomes(passed=1)
 
     (blob,) = blobs(directory / "previous")
     assert {title: status for title, (_, status, _) in results(blob).items()} == {
@@ -342,11 +338,12 @@ def test_an_unwritable_report_is_noted_once_and_tests_keep_their_results(
 
 
 NESTED = """
-import subprocess, sys, pytest
+import os, subprocess, sys, pytest
 
 @pytest.mark.device(platform="android")
 def test_outer():
-    inner = [sys.executable, "-m", "pytest", "--device-report-run=same", "test_inner.py"]
+    os.environ["BUILD_TAG"] = "same"
+    inner = [sys.executable, "-m", "pytest", "test_inner.py"]
     print(subprocess.run(inner, capture_output=True, text=True, timeout=60).stdout)
 """
 INNER = """
@@ -370,11 +367,12 @@ def data_of(directory: Path) -> dict[str, list[str]]:
 
 @pytest.mark.nightly
 def test_two_runs_of_one_name_at_once_have_a_report_each(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("BUILD_TAG", "same")
     pytester.makepyfile(test_outer=NESTED, test_inner=INNER)
 
-    result = pytester.runpytest("--device-report-run=same", "-s", "test_outer.py")
+    result = pytester.runpytest("-s", "test_outer.py")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
@@ -393,15 +391,16 @@ def test_two_runs_of_one_name_at_once_have_a_report_each(
 
 
 def test_a_run_that_starts_while_another_one_is_going_on_leaves_its_files_alone(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile(
-        test_outer=NESTED.replace("=same", "=inner"),
+        test_outer=NESTED.replace("same", "inner"),
         test_inner=INNER,
     )
 
     # A name that begins with that of the other run is no name of one of its files.
-    result = pytester.runpytest("--device-report-run=inner-web", "-s", "test_outer.py")
+    monkeypatch.setenv("BUILD_TAG", "inner-web")
+    result = pytester.runpytest("-s", "test_outer.py")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
@@ -425,7 +424,7 @@ OTHER_LINES = {
 
 
 def test_files_of_others_in_the_directory_stay(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile(INNER)
     (pytester.path / ".gitignore").write_text("build\n")
@@ -446,8 +445,8 @@ def test_files_of_others_in_the_directory_stay(
         archive.writestr("report.jsonl", json.dumps({**metadata, "params": 1}) + "\n")
 
     for run in ("first", "second"):
-        options = ("--device-report=.", f"--device-report-run={run}")
-        pytester.runpytest(*options).assert_outcomes(passed=1)
+        monkeypatch.setenv("BUILD_TAG", run)
+        pytester.runpytest("--device-report=.").assert_outcomes(passed=1)
 
     assert (pytester.path / ".gitignore").read_text() == "build\n"
     for name, content in OTHER_LINES.items():

@@ -240,15 +240,15 @@ def facts(directory: Path, report: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("service")
 def test_shards_and_workers_make_the_report_of_one_run(
-    pytester: pytest.Pytester, caches: dict[str, str]
+    pytester: pytest.Pytester, caches: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("BUILD_TAG", "7")
     pytester.makepyfile(SUITE)
     pytester.makeini(INI)
     pytester.runpytest("--device-report=one")
     for number, options in ((1, []), (2, ["-n2"]), (3, [])):
         pytester.runpytest(
             "--device-report=divided",
-            "--device-report-run=7",
             f"--device-shard={number}/3",
             *options,
         )

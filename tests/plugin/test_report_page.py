@@ -71,14 +71,14 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     service: FaultyService,
     chrome: Chrome,
     caches: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("BUILD_TAG", "7")
     pytester.makepyfile(SUITE)
     pytester.makeini(INI)
     for number in (1, 2):
         directory = f"--device-report=machine-{number}"
-        pytester.runpytest(
-            directory, "--device-report-run=7", f"--device-shard={number}/2"
-        )
+        pytester.runpytest(directory, f"--device-shard={number}/2")
     (pytester.path / "machine-2/broken.zip").write_bytes(b"PK")
     whole = json.loads((pytester.path / "machine-2/device-run-2-of-2.json").read_text())
     damaged = pytester.path / "machine-2/device-run-damaged.json"

@@ -486,7 +486,6 @@ def test_a_suite_that_repeats_tests_itself_has_each_attempt_as_it_was(
     pytester.makepyfile(test_it=FLAKY.format(passing=passing))
 
     result = pytester.runpytest(
-        "--device-report-run=it",
         "--device-trace=on",
         "--device-artifacts-dir=left",
         *options,
@@ -527,7 +526,7 @@ def test_a_plugin_that_repeats_a_test_before_its_report_has_the_first_and_the_la
     pytester.makeconftest(REPEATS.replace("3", "2") + WITHIN_THE_REPORT)
     pytester.makepyfile(test_it=FLAKY.format(passing=2))
 
-    result = pytester.runpytest("--device-report-run=it", "--device-trace=on")
+    result = pytester.runpytest("--device-trace=on")
 
     result.assert_outcomes(passed=1)
     assert attempts_of(pytester.path) == [

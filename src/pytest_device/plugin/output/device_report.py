@@ -221,7 +221,7 @@ class DeviceReport:
         self._redactor: Redactor = redactor_of(config)
         self._directory = config.stash[DIRECTORY] = ReportDirectory(
             config.invocation_params.dir / settings.report,
-            settings.report_run or run_of_ci(os.environ) or "",
+            run_of_ci(os.environ) or "",
             (settings.shard or "").replace("/", "-of-"),
         )
         self._tests: dict[str, _Attempts] = {}
