@@ -88,7 +88,6 @@ GOOD = {
     "artifacts_dir": ("artifacts", "artifacts"),
     "report": ("reports", "reports"),
     "ci": ("github", "github"),
-    "logs": ("always", "always"),
     "durations": ("junit.xml", str(Path.cwd() / "junit.xml")),
     "builds_dir": ("builds", str(Path.cwd() / "builds")),
     "app_root": ("app", str(Path.cwd() / "app")),

@@ -457,14 +457,6 @@ class Options:
         "github",
         group=Group.REPORTS,
     )
-    logs = Option(
-        "failed",
-        "tests whose device logs are saved: failed, or always (all tests)",
-        "choice",
-        "failed",
-        "always",
-        group=Group.REPORTS,
-    )
 
     trace_pictures: Option[str | None] = Option(
         None,

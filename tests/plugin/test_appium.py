@@ -428,7 +428,7 @@ def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
     ("options", "tests_with_log"),
     [
         ([], ["test_two"]),
-        (["--device-logs=always"], ["test_one", "test_two"]),
+        (["--device-trace=on"], ["test_one", "test_two"]),
     ],
     ids=["of failed tests", "of all tests"],
 )
@@ -468,21 +468,10 @@ def test_a_log_that_cannot_be_saved_leaves_the_test_as_it_is(
     suite(pytester, ONE)
     (pytester.path / "left").touch()
 
-    result = pytester.runpytest(
-        "--device-artifacts-dir=left", "--device-logs=always", "--device-trace=off"
-    )
+    result = pytester.runpytest("--device-artifacts-dir=left", "--device-trace=on")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["cannot save artifacts in *"])
-
-
-def test_an_unknown_choice_of_logs_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    suite(pytester, ONE)
-
-    result = pytester.runpytest("--device-logs=never")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--device-logs*never*failed*always*"])
 
 
 FINDS = 'device_driver.find_element("id", "pay")'

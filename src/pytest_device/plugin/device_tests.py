@@ -392,7 +392,7 @@ class DeviceTests(TimerNotes):
         self._log.note_logged(report)
 
     def _evidence_of(self, item: pytest.Item, phase: _Phase) -> Evidence | None:
-        """Return what shows why a phase failed; save the logs of a test that did not fail, if requested."""
+        """Return what shows why a phase failed; save the logs of a test that did not fail, if its trace is kept, too."""
         report = phase.report
         if not report.failed:
             self._evidence.forget_checks(item)
@@ -404,7 +404,7 @@ class DeviceTests(TimerNotes):
         self._read_devices(item, phase)
 
         if (
-            self._settings.logs == "always"
+            self._settings.trace == "on"
             and report.when == "call"
             and not report.failed
         ):
