@@ -23,7 +23,7 @@ COMMANDS: Final = 40
 MODES: Final = {
     "off": ["--device-trace=off"],
     "default": [],
-    "pictures": ["--device-trace-pictures=actions"],
+    "pictures": ["--device-trace=on"],
 }
 APP: Final = Path(__file__).parent.parent / "examples/appium/app.xml"
 SUITE: Final = f"""

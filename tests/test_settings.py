@@ -83,7 +83,6 @@ GOOD = {
     "shard": ("02/4", "2/4"),
     "slots_url": ("rediss://redis.example/1", "rediss://redis.example/1"),
     "trace": ("on", "on"),
-    "trace_pictures": ("actions", "actions"),
     "video": ("on", "on"),
     "artifacts_dir": ("artifacts", "artifacts"),
     "report": ("reports", "reports"),

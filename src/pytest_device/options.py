@@ -458,15 +458,6 @@ class Options:
         group=Group.REPORTS,
     )
 
-    trace_pictures: Option[str | None] = Option(
-        None,
-        "when a trace takes pictures: failure (when the test fails) or actions (after each that may change the screen); "
-        "default: failure, with --device-trace=on actions",
-        "choice",
-        "failure",
-        "actions",
-        group=Group.TRACES,
-    )
     trace_mask_typing = Option(
         False,
         "mask all typed text in traces, not only that of password fields",

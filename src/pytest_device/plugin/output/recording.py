@@ -14,7 +14,6 @@ from pytest_device.trace.values import Device
 
 if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
-    from pytest_device.settings import Settings
 
 RECORDING: Final = pytest.StashKey[Recording]()
 """What the devices of a test did in its current attempt."""
@@ -69,7 +68,7 @@ def device_recorder(
         session.device_name or "",
     )
     recorder = DeviceRecorder(recorder_of(config), device)
-    recorder.takes_pictures = _pictures_of(settings_of(config)) == "actions"
+    recorder.takes_pictures = settings_of(config).trace == "on"
     return recorder
 
 
@@ -81,9 +80,3 @@ def silent_seconds(config: pytest.Config, session_id: str) -> float | None:
 
 def _key(number: int) -> str:
     return f"device-{number}"
-
-
-def _pictures_of(settings: "Settings") -> str:
-    """Return which actions have pictures: as set, else all of them only if each trace is kept."""
-    usual = "actions" if settings.trace == "on" else "failure"
-    return settings.trace_pictures or usual
