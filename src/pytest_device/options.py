@@ -157,12 +157,11 @@ class Options:
     )
     trace = Option(
         "retain-on-failure",
-        "when to keep the trace of a test's devices: off, on, retain-on-failure or on-first-retry",
+        "when to keep the trace of a test's devices: off, on or retain-on-failure",
         "choice",
         "off",
         "on",
         "retain-on-failure",
-        "on-first-retry",
         group=Group.COMMON,
     )
     artifacts_dir = Option(

@@ -38,7 +38,6 @@ def test_a_rerun_keeps_the_shared_device(
     ("mode", "attempts"),
     [
         ("retain-on-failure", [""]),
-        ("on-first-retry", ["-rerun-1"]),
         ("on", ["", "-rerun-1"]),
     ],
 )

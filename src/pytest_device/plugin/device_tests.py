@@ -403,11 +403,7 @@ class DeviceTests(TimerNotes):
 
         self._read_devices(item, phase)
 
-        if (
-            self._settings.trace == "on"
-            and report.when == "call"
-            and not report.failed
-        ):
+        if self._settings.trace == "on" and report.when == "call" and not report.failed:
             self._evidence.save_logs(item, self.devices.sessions(item))
 
         return phase.evidence

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _TRACE: Final = pytest.StashKey["_SafeTrace"]()
 _OWN_DRIVER: Final = "no commands: those of an Appium driver that the suite made itself are not recorded, those of device_driver are"
-_FIRST_RETRY: Final = 2
 _MAX_TREE_LINES: Final = 2_000
 _PLUGIN_MODULES: Final = ("pytest_device", "_pytest", "pytest_")
 """Beginnings of the modules of plugins, whose fixtures the viewer hides as configuration."""
@@ -276,14 +275,10 @@ class DeviceTraces:
                 self._recorder.error(*self._error)
             self._end(item)
 
-        # Also in an attempt without a trace: failure.md and the report of the run are made of it.
+        # Also without a trace: failure.md and the report of the run are made of it.
         recording = item.stash[RECORDING] = Recording()
         self._recorder.follow(recording)
         CURRENT.recorder = self._recorder
-
-        attempt = artifacts.attempt_of(item)
-        if self._settings.trace == "on-first-retry" and attempt != _FIRST_RETRY:
-            return
 
         devices: list[tuple[str, str]] = []
         for name, requirement in requirements_of(item).items():
@@ -296,7 +291,10 @@ class DeviceTraces:
             self._root.mkdir(parents=True, exist_ok=True)
             trace = PlaywrightTrace(
                 artifacts.directory_of(item, self._settings),
-                TestInfo(item.nodeid, [*devices, ("attempt", str(attempt))]),
+                TestInfo(
+                    item.nodeid,
+                    [*devices, ("attempt", str(artifacts.attempt_of(item)))],
+                ),
                 now=self._recorder.now(),
                 source_of=self._source,
             )
