@@ -1,21 +1,20 @@
 """Masks secrets in everything that pytest reports or logs, before any reporter sees it."""
 
-import dataclasses
 import logging
 import operator
 import os
 import traceback
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.output import allure
-from pytest_device.redact import KEY_MARK, MASK, Redactor
+from pytest_device.redact import KEY_MARK, Redactor
 
 _SECRETS: Final = pytest.StashKey["Secrets"]()
 _STRUCTURE: Final = ("nodeid", "location", "keywords", "node", "result")
@@ -41,9 +40,7 @@ def hide_token(config: pytest.Config) -> Redactor:
     """Mask the environment's secrets in everything that this process reports, except test reports."""
     with _REGISTERING:
         if _SECRETS not in config.stash:
-            secrets = config.stash[_SECRETS] = Secrets(
-                config, Redactor(_of_environment())
-            )
+            secrets = config.stash[_SECRETS] = Secrets(Redactor(_of_environment()))
             config.pluginmanager.register(secrets, "device-secrets")
 
     return config.stash[_SECRETS].redactor
@@ -89,42 +86,10 @@ def mask_early_error(error: BaseException) -> None:
 class Secrets:
     """Registered as a plugin if there are secrets to mask."""
 
-    def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
-        self._config = config
         self._make_record = logging.getLogRecordFactory()
         logging.setLogRecordFactory(self._record)
-        self._mask_terminal()
-        self._mask_hook_trace()
-
-    def _mask_hook_trace(self) -> None:
-        """Mask what ``--debug`` and ``PYTEST_DEBUG`` write: each call of a hook, with arguments and result."""
-        tracer = self._config.trace.root
-        write = getattr(tracer, "_writer", None)
-        if write is not None:
-            tracer.setwriter(lambda text: write(self.redactor.text(text)))
-
-    def _mask_terminal(self) -> None:
-        """Mask the parameters that ``--setup-show`` writes to the terminal, past all hooks.
-
-        Otherwise the terminal stays as it is: it shows the URL of a live preview, a secret, to whoever asks for it.
-        """
-        if not self._config.getoption("setupshow", default=False):
-            return
-
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        writer = getattr(reporter, "_tw", None)
-        file = getattr(writer, "_file", None)
-        if writer is None or file is None or isinstance(file, _MaskedFile):
-            return
-
-        writer._file = _MaskedFile(file, self.redactor)  # noqa: SLF001  # there is no other way to it
-        self._config.add_cleanup(lambda: setattr(writer, "_file", file))
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self) -> None:
-        """Mask the terminal, which pytest may have prepared after the plugins."""
-        self._mask_terminal()
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         """Create a log record, with masked texts if it contains a secret."""
@@ -149,18 +114,6 @@ class Secrets:
 
         return record
 
-    # After every other plugin and the suite's own functions.
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
-        """Keep secrets out of test names, which pytest, pytest-xdist and others store and compare.
-
-        Of the tests of one function, those with a secret are numbered, so that their names are unique, and the same in
-        each worker and in the next run, whose secrets may be others.
-        """
-        yield
-        calls: list[Any] = metafunc._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # before any name is derived from them
-        calls[:] = _without_secrets(calls, self.redactor)
-
     # Before any reporter, and before pytest-xdist sends it.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -179,15 +132,12 @@ class Secrets:
         """Mask an error of pytest or of a plugin."""
         _masked(excrepr, self.redactor)
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(
         self, excinfo: pytest.ExceptionInfo[BaseException]
-    ) -> Generator[None]:
-        """Mask the exception that ends the run, and its traceback, which shows arguments under ``--full-trace``."""
+    ) -> None:
+        """Mask the exception that ends the run."""
         _mask_error(excinfo.value, self.redactor)
-        yield
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        _masked(getattr(reporter, "_keyboardinterrupt_memo", None), self.redactor)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
@@ -218,37 +168,6 @@ class Secrets:
         except BaseException as error:
             _mask_error(error, self.redactor)
             raise
-
-
-class _MaskedFile:
-    """A text file that masks what is written to it."""
-
-    def __init__(self, file: TextIO, redactor: Redactor) -> None:
-        self._file = file
-        self._redactor = redactor
-
-    def write(self, text: str) -> int:
-        self._file.write(self._redactor.text(text))
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-def _without_secrets(calls: Sequence[Any], redactor: Redactor) -> Iterator[Any]:
-    """Yield the parameter sets of a test function with numbered masks in their IDs."""
-    number = 0
-    for call in calls:
-        ids: list[str] = list(call._idlist)  # noqa: SLF001  # there is no other access to an ID
-        masked = [redactor.text(text) for text in ids]
-        if masked == ids:
-            yield call
-            continue
-
-        number += 1
-        yield dataclasses.replace(
-            call, _idlist=[text.replace(MASK, f"{MASK}{number}") for text in masked]
-        )
 
 
 class Reports:
