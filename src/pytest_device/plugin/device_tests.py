@@ -163,7 +163,7 @@ class DeviceTests(TimerNotes):
         """Release the test's sessions after teardown of all fixtures that use them."""
         item.stash[_SESSIONS_BEFORE_TEARDOWN] = self.devices.sessions(item)
         held = sessions_of(item)
-        self._evidence.watch_teardown(item)
+        self._evidence.begin_teardown(item)
         try:
             with self.devices.tearing_down(item, nextitem):
                 result = yield
@@ -183,12 +183,9 @@ class DeviceTests(TimerNotes):
         return result
 
     def pytest_fixture_post_finalizer(self) -> None:
-        """Take evidence after a fixture whose teardown fails, while the test still has its devices."""
+        """Leave its devices to a test whose teardown fails, so that a lost one is found."""
         item = self.devices.item
-        if item is None:
-            return
-
-        if self._evidence.take_in_teardown(item, self.devices.sessions(item)):
+        if item is not None and self._evidence.is_teardown_failing(item):
             self.devices.hold_during_teardown()
 
     def _find_fault(
@@ -398,8 +395,7 @@ class DeviceTests(TimerNotes):
             self._evidence.forget_checks(item)
 
         if report.when == "teardown":
-            taken = self._evidence.end_teardown(item, has_failed=report.failed)
-            return taken or self._evidence.of_check(item)
+            return self._evidence.of_check(item)
 
         self._read_devices(item, phase)
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from linecache import getlines
 from pathlib import Path
-from shutil import copytree
-from tempfile import TemporaryDirectory, gettempdir
 from traceback import walk_tb
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -38,7 +36,7 @@ from pytest_device.plugin.output.recording import (
 )
 from pytest_device.plugin.output.trace import attach_evidence, trace_of
 from pytest_device.plugin.output.video import VIDEOS
-from pytest_device.plugin.state import ACCESSES, DRIVERS, FAILED
+from pytest_device.plugin.state import ACCESSES, DRIVERS
 from pytest_device.redact import shown
 from pytest_device.trace.failure_report import (
     MAX_LOG_LINES,
@@ -143,16 +141,6 @@ class Evidence:
 
 
 @dataclass(slots=True)
-class _Teardown:
-    """A teardown that has begun at a time on the recorder's clock, with what was taken in it."""
-
-    since: float
-    directory: TemporaryDirectory[str] | None = None
-    """Where the files are until it is known whether the teardown fails."""
-    evidence: Evidence | None = None
-
-
-@dataclass(slots=True)
 class _Checks:
     """What was taken when checks failed that do not end the test, in the current phase."""
 
@@ -163,7 +151,8 @@ class _Checks:
 
 
 _CHECKS: Final = pytest.StashKey[_Checks]()
-_TEARDOWN: Final = pytest.StashKey[_Teardown]()
+_TEARDOWN_SINCE: Final = pytest.StashKey[float]()
+"""When the teardown began, on the recorder's clock."""
 _BEFORE_TEAR_DOWN: Final = pytest.StashKey[Evidence]()
 """What was taken before the ``tearDown`` of unittest, which is a part of the test for pytest."""
 _FAILURES: Final = pytest.StashKey[dict[Path, int]]()
@@ -400,64 +389,19 @@ class EvidenceTaker:
             if file == CONSOLE:
                 yield file, content
 
-    def watch_teardown(self, item: pytest.Item) -> None:
-        """Note that the teardown of a test begins."""
-        item.stash[_TEARDOWN] = _Teardown(self._recorder.now())
+    def begin_teardown(self, item: pytest.Item) -> None:
+        """Note that the teardown of a test begins: checks that fail from now on belong to it."""
         item.stash[_CHECKS] = _Checks()
+        item.stash[_TEARDOWN_SINCE] = self._recorder.now()
 
-    def take_in_teardown(
-        self, item: pytest.Item, sessions: "Mapping[str, Session]"
-    ) -> bool:
-        """Read the devices if the last command in a teardown failed, while the test still has them; return whether it did.
-
-        The error itself is reported only after all fixtures are torn down. It may be one that the fixture handles, so
-        the files are in a temporary directory until then. If the test has failed already, its own evidence stays.
-        """
-        teardown = item.stash.get(_TEARDOWN, None)
+    def is_teardown_failing(self, item: pytest.Item) -> bool:
+        """Return whether the last command of a teardown failed: its error is raised only after all fixtures are torn down."""
+        since = item.stash.get(_TEARDOWN_SINCE, None)
         recording = item.stash.get(RECORDING, None)
-        if teardown is None or teardown.directory or recording is None or not sessions:
-            return False
-        if item.stash.get(FAILED, False):
-            return False
-        if not has_failed_since(teardown.since, recording.actions):
+        if since is None or recording is None:
             return False
 
-        item.stash[EVIDENCE_SINCE] = self._recorder.now()
-        try:
-            teardown.directory = TemporaryDirectory(prefix="pytest-device-")
-            evidence = self._new_evidence(item, Path(teardown.directory.name))
-            with collecting_evidence(self._recorder):
-                self._save_devices(item, sessions, evidence)
-        except OSError as error:
-            self._reporter.note(not_saved(Path(gettempdir()), error))
-            return True
-
-        teardown.evidence = evidence
-        return True
-
-    def end_teardown(self, item: pytest.Item, *, has_failed: bool) -> Evidence | None:
-        """Return what was taken in a teardown that failed, saved in the test's directory; else remove it."""
-        teardown = item.stash.get(_TEARDOWN, None)
-        if teardown is None or teardown.directory is None:
-            return None
-
-        del item.stash[_TEARDOWN], item.stash[EVIDENCE_SINCE]
-
-        with teardown.directory as temporary:
-            evidence = teardown.evidence
-            if evidence is None or not has_failed:
-                return None
-
-            evidence.directory = directory_of(item, self._settings)
-            try:
-                copytree(temporary, evidence.directory, dirs_exist_ok=True)
-                ignore_in_git(self._settings, item.config)
-            except OSError as error:
-                self._reporter.note(not_saved(evidence.directory.parent, error))
-                return None
-
-        _name_directory(item, evidence.directory)
-        return evidence
+        return has_failed_since(since, recording.actions)
 
     def _new_evidence(self, item: pytest.Item, directory: Path) -> Evidence:
         recording = item.stash.get(RECORDING, None)

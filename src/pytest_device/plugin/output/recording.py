@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RECORDING: Final = pytest.StashKey[Recording]()
 """What the devices of a test did in its current attempt."""
 EVIDENCE_SINCE: Final = pytest.StashKey[float]()
-"""When evidence of a failing teardown was taken, on the recorder's clock: before the error was reported."""
+"""When evidence was taken before the ``tearDown`` of unittest, on the recorder's clock: before the error was reported."""
 _RECORDER: Final = pytest.StashKey[Recorder]()
 _NUMBERS: Final = pytest.StashKey[dict[str, int]]()
 """Numbers of the sessions of this process, by their IDs: the IDs are not recorded."""
