@@ -235,32 +235,6 @@ def test_a_teardown_that_fails_because_the_device_is_gone_has_a_verdict(
     )
 
 
-@pytest.mark.parametrize("options", ON_A_WORKER)
-def test_a_device_that_is_lost_during_the_call_is_an_error_in_junit_xml(
-    pytester: pytest.Pytester, service: FaultyService, options: list[str]
-) -> None:
-    pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(
-        LOSES, test_own="def test_own(): assert 'infrastructure: ' == ''"
-    )
-
-    pytester.runpytest("--junitxml=junit.xml", *options)
-
-    suite = ET.parse(pytester.path / "junit.xml").getroot()[0]
-    # That of its teardown, too.
-    assert (suite.get("errors"), suite.get("failures")) == ("2", "1")
-    elements = {
-        str(case.get("name")): {child.tag for child in case}
-        for case in suite.iter("testcase")
-    }
-    assert "error" in elements["test_loses_its_device"]
-    assert "failure" not in elements["test_loses_its_device"]
-    assert "failure" in elements["test_own"]
-    errors = [str(error.get("message")) for error in suite.iter("error")]
-    assert errors[0].startswith("infrastructure: ")
-    assert len(service.sessions()) == 1
-
-
 @pytest.mark.parametrize("options", ON_WORKERS)
 def test_the_quota_limits_the_retries_of_all_workers(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]

@@ -1,8 +1,6 @@
 """What a test report says beside pytest's own result: verdict, attempt, quarantine, owner."""
 
-import os
 from collections.abc import Generator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -129,46 +127,12 @@ class OutcomeReporter:
         return status_of(report)
 
 
-class JunitErrors:
-    """Registered as a plugin in the process that has the terminal if it writes JUnit XML.
-
-    pytest has no hook for the kind of an element: the file is completed as soon as it is written.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._has_errors = False
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note whether a test failed in its call by what is not its own."""
-        if report.failed and report.when == "call" and VERDICT in vars(report):
-            self._has_errors = True
-
-    # After pytest has written the file.
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self) -> Generator[None]:
-        """Report such failures as errors."""
-        try:
-            yield
-        finally:
-            if self._has_errors:
-                from pytest_device.plugin.output.junit_report import count_as_errors
-
-                count_as_errors(self._path, VERDICT)
-
-
 def watch_outcomes(config: pytest.Config, terminal: Terminal) -> None:
     """Let outcomes decide what this process reports, and its exit status; replaces an earlier run's."""
     plugins: dict[str, object] = {
         "device-outcome-reporter": OutcomeReporter(terminal),
         "device-exit-status": ExitStatus(config),
     }
-
-    if xml := config.getoption("xmlpath", default=None):
-        path = Path(os.path.expandvars(xml)).expanduser()
-        plugins["device-junit-errors"] = JunitErrors(
-            config.invocation_params.dir / path
-        )
 
     for name, plugin in plugins.items():
         if config.pluginmanager.has_plugin(name):

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import pytest
@@ -275,7 +274,6 @@ class Terminal:
             readers = plugins.subset_hook_caller("pytest_runtest_logreport", others)
             readers(report=report)
 
-    # Before pytest completes the test's JUnit XML, which gets the attachments.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the events of a report, and show those that a worker could not show."""
@@ -287,7 +285,6 @@ class Terminal:
         worker = str(carried.get("worker_id", ""))
         # pytest keeps the report until the end of the run.
         self.log_discarded(carried.pop(DISCARDED, ()), worker)
-        self._name_attachments(report)
         self._count(report)
 
     def _count(self, report: pytest.TestReport) -> None:
@@ -306,20 +303,6 @@ class Terminal:
             self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried and report.failed:
             self._note_incident(report, Verdict(carried[VERDICT]), events)
-
-    def _name_attachments(self, report: pytest.TestReport) -> None:
-        """Name the files of a failed test in JUnit XML, with its last report."""
-        directories = [
-            str(value)
-            for name, value in report.user_properties
-            if name == "device_artifacts"
-        ]
-
-        has_xml = bool(self._config.getoption("xmlpath", default=None))
-        if report.when == "teardown" and directories and has_xml:
-            from pytest_device.plugin.output.junit_report import add_attachments
-
-            add_attachments(report, self._config, Path(directories[-1]))
 
     def _note_incident(
         self, report: pytest.TestReport, verdict: Verdict, events: "Sequence[Event]"
