@@ -370,8 +370,7 @@ def test_a_failure_replaces_the_files_of_one_in_an_earlier_run_and_no_others(
 ) -> None:
     pytester.makepyfile(test_it=OF_AN_EARLIER_RUN)
 
-    options = ("--device-artifacts-dir=left", "--junitxml=report.xml")
-    pytester.runpytest(*options).assert_outcomes(failed=1)
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
 
     assert service.statuses() == ["stopped"]
     (failure,) = Path("left").rglob("failure.json")
@@ -384,11 +383,10 @@ def test_a_failure_replaces_the_files_of_one_in_an_earlier_run_and_no_others(
     ]
     assert (failure.parent / "session.json").read_text() != "old"
     assert Path("left/other.txt").read_text() == "old"
-    assert "/video.webm]]" not in Path("report.xml").read_text()
 
     # A failure of another kind, of which nothing but the trace is saved.
     service.add_fault("boot", "fail")
-    pytester.runpytest(*options).assert_outcomes(errors=1)
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(errors=1)
 
     assert sorted(path.name for path in failure.parent.iterdir()) == [
         "notes.txt",

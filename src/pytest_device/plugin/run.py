@@ -184,7 +184,7 @@ class DeviceRun:
             retries = InfrastructureRetries(devices)
             self._config.pluginmanager.register(retries, "device-retries")
 
-        self._config.pluginmanager.register(Outcomes(self._config), "device-outcomes")
+        self._config.pluginmanager.register(Outcomes(), "device-outcomes")
 
     def pytest_keyboard_interrupt(
         self, excinfo: pytest.ExceptionInfo[BaseException]

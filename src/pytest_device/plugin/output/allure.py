@@ -65,6 +65,13 @@ def add_device(
         )
 
 
+def add_verdict(verdict: str) -> None:
+    """Add a label with a verdict to the result of the current test."""
+    from importlib import import_module
+
+    import_module("allure").dynamic.label("device_verdict", verdict)
+
+
 class _Writer:
     def __init__(self, redactor: Redactor, masked: Callable[[Any], Any]) -> None:
         self._redactor = redactor

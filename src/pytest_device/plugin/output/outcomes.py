@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_device.plugin.output.allure_verdict import add_verdict, follow_verdicts
+from pytest_device.plugin.output import allure
 from pytest_device.plugin.output.exit_status import ExitStatus
 from pytest_device.plugin.output.terminal import (
     EVENTS,
@@ -42,9 +42,6 @@ _Status = tuple[str, str, tuple[str, dict[str, bool]]]
 class Outcomes:
     """Registered as a plugin while a process runs tests with devices, after those whose results it completes."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        follow_verdicts(config)
-
     # Around whatever needs the number of the attempt.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
@@ -63,7 +60,8 @@ class Outcomes:
 
         if verdict := vars(report).get(VERDICT):
             add_property(item, report, VERDICT, verdict)
-            add_verdict(item.config, verdict)
+            if item.config.pluginmanager.has_plugin(allure.LISTENER):
+                allure.add_verdict(verdict)
 
         if retried := vars(report).get(RETRIED):
             add_property(item, report, RETRIED, retried)
