@@ -22,7 +22,7 @@ def steps_of_phase(
 ) -> list[Step]:
     """Return the steps within the last action with this title, which is a phase of a test.
 
-    What viewers hide unless asked, such as the fixtures of plugins, is left out.
+    What viewers hide unless asked, such as the evidence of a failure, is left out.
 
     Arguments:
         actions: The actions of the test, in the order in which they began.

@@ -50,7 +50,7 @@ _TRACE: Final = pytest.StashKey["_SafeTrace"]()
 _OWN_DRIVER: Final = "no commands: those of an Appium driver that the suite made itself are not recorded, those of device_driver are"
 _MAX_TREE_LINES: Final = 2_000
 _PLUGIN_MODULES: Final = ("pytest_device", "_pytest", "pytest_")
-"""Beginnings of the modules of plugins, whose fixtures the viewer hides as configuration."""
+"""Beginnings of the modules of plugins, whose fixtures are no steps of a test."""
 
 
 @contextmanager
@@ -210,14 +210,14 @@ class DeviceTraces:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[object]
     ) -> Generator[None, object, object]:
-        """Record the setup of a fixture; that of plugins is not shown unless asked for."""
-        if not self._recorder.is_active:
+        """Record the setup of a fixture of the suite."""
+        is_of_plugin = str(fixturedef.func.__module__).startswith(_PLUGIN_MODULES)
+        if is_of_plugin or not self._recorder.is_active:
             return (yield)
 
-        is_of_plugin = str(fixturedef.func.__module__).startswith(_PLUGIN_MODULES)
         frames: list[Frame] = []
         # A fixture may be any callable: not all have code.
-        if not is_of_plugin and hasattr(fixturedef.func, "__code__"):
+        if hasattr(fixturedef.func, "__code__"):
             code = fixturedef.func.__code__
             name = self._recorder.stack.name_of(code.co_filename)
             frames = [Frame(name, code.co_firstlineno, fixturedef.argname)]
@@ -225,7 +225,6 @@ class DeviceTraces:
         with self._recorder.step(
             "Fixture {name}",
             method="fixture",
-            group="configuration" if is_of_plugin else "",
             params={"name": fixturedef.argname},
             stack=frames,
         ):
