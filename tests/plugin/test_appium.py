@@ -654,21 +654,6 @@ def test_a_device_that_does_not_record_fails_no_test(
     result.stdout.fnmatch_lines(["*no video of the device: *"])
 
 
-def test_a_video_ends_before_a_method_of_unittest_quits_the_driver(
-    pytester: pytest.Pytester, controller: ScriptedServer
-) -> None:
-    _records(controller)
-    suite(pytester, QUITS, body="pass", more="")
-
-    result = pytester.runpytest("--device-artifacts-dir=left", "--device-video=on")
-
-    result.assert_outcomes(passed=1)
-    assert [path.read_bytes() for path in Path("left").rglob("video.mp4")] == [MP4]
-    calls = _calls(controller)
-    quit_by_test = calls.index("1")
-    assert calls.index("stop_recording_screen") < quit_by_test
-
-
 def test_a_recording_that_is_not_base64_fails_no_test(
     pytester: pytest.Pytester, controller: ScriptedServer
 ) -> None:

@@ -3,7 +3,7 @@
 import base64
 import logging
 from collections.abc import Callable, Generator, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -111,7 +111,7 @@ def _started(item: pytest.Item) -> Mapping[str, Callable[[], bytes]]:
     drivers = item.stash.get(DRIVERS, None) or {}
     for name, driver in drivers.items():
         if _tried(partial(_start_driver, driver)) is not None:
-            recordings[name] = _stopped_before_quit(driver)
+            recordings[name] = partial(_stop_driver, driver)
 
     accesses = item.stash.get(ACCESSES, None) or {}
     for name, access in accesses.items():
@@ -132,27 +132,6 @@ def _start_driver(driver: "WebDriver") -> bytes:
         driver.start_recording_screen(**_OPTIONS.get(platform, {}))
 
     return b""
-
-
-def _stopped_before_quit(driver: "WebDriver") -> Callable[[], bytes]:
-    """Return what stops the recording of a driver; a test that quits the driver itself stops it first.
-
-    Appium discards a recording at the end of its session, and the ``tearDown`` of unittest, in which most suites quit,
-    is a part of the test function for pytest.
-    """
-    video = cache(partial(_tried, partial(_stop_driver, driver)))
-    quit_driver = driver.quit
-
-    def stop_and_quit() -> None:
-        video()
-        quit_driver()
-
-    def stop() -> bytes:
-        del driver.quit
-        return video() or b""
-
-    driver.quit = stop_and_quit  # type: ignore[method-assign]
-    return stop
 
 
 def _stop_driver(driver: "WebDriver") -> bytes:
