@@ -93,17 +93,12 @@ def _follow_checks(config: pytest.Config) -> None:
 # Before pytest-xdist decides whether to start workers.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Run a dry run in this process alone; record the user's ``--dist`` and ``-n``; keep ``-f`` from running forever."""
+    """Run a dry run in this process alone; record the user's ``--dist`` and ``-n``."""
     # Pytest-xdist is active, under whatever name.
     if config.getoption("dist", default=None) is not None:
         from pytest_device.plugin.options import note_distribution
 
         note_distribution(config)
-
-    if config.getoption("looponfail", default=False):
-        from pytest_device.plugin.looponfail import hide_output
-
-        hide_output(config)
 
     try:
         return (yield)

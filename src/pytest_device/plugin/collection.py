@@ -184,6 +184,7 @@ def begin_with_devices(
     """
     from pytest_device.plugin.run import DeviceRun
 
+    _refuse_repetition(config)
     _skip_as_unittest(with_device)
     try:
         settings = settings_of(config)
@@ -345,6 +346,17 @@ def _conflicting_plugins(config: pytest.Config) -> list[str]:
     return [
         "pytest-appium-scheduler also has a marker 'device': disable one plugin, -p no:appium_scheduler or -p no:device"
     ]
+
+
+def _refuse_repetition(config: pytest.Config) -> None:
+    """End the run in the process in which ``--looponfail`` of pytest-xdist repeats the tests, which catches UsageError."""
+    names = {type(plugin).__name__ for plugin in config.pluginmanager.get_plugins()}
+    if "WorkerFailSession" in names:
+        pytest.exit(
+            "--looponfail repeats tests whenever a file changes, and each time they pay for devices: run tests with "
+            "devices without it, with --lf after a change",
+            pytest.ExitCode.USAGE_ERROR,
+        )
 
 
 def _forked_problems(

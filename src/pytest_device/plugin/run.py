@@ -13,8 +13,8 @@ from pytest_device.plugin.grouping import Grouping, needless_starts
 from pytest_device.plugin.markers import SessionNaming
 from pytest_device.plugin.options import usage_error, will_run
 from pytest_device.plugin.output.carriers import DeviceCarriers
-from pytest_device.plugin.output.ci_report import CI_REPORT, report_to_ci
-from pytest_device.plugin.output.device_report import RECORDER, record_tests
+from pytest_device.plugin.output.ci_report import report_to_ci
+from pytest_device.plugin.output.device_report import record_tests
 from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.outcomes import Outcomes, watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
@@ -29,19 +29,6 @@ from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead
 from pytest_device.sessions.breaker import Breaker
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
-
-_PLUGINS = (
-    "device-run",
-    "device-tests",
-    "device-retries",
-    "device-outcomes",
-    "device-terminal",
-    "device-traces",
-    "device-carriers",
-    "device-videos",
-    RECORDER,
-    CI_REPORT,
-)
 
 
 class DeviceRun:
@@ -79,15 +66,8 @@ class DeviceRun:
         self._log.note(text)
 
     def register(self, ordered: Sequence[pytest.Item]) -> None:
-        """Register for the run; ``ordered`` are the tests, empty if another plugin ordered them.
-
-        Ends an earlier run in this process (``--looponfail``).
-        """
+        """Register for the run; ``ordered`` are the tests, empty if another plugin ordered them."""
         self._ordered = ordered
-        for name in _PLUGINS:
-            if self._config.pluginmanager.has_plugin(name):
-                self._config.pluginmanager.unregister(name=name)
-
         self._config.pluginmanager.register(self, "device-run")
 
         if self._terminal:

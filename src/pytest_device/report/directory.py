@@ -210,16 +210,6 @@ class ReportDirectory:
         # Not before: other runs move files whose run holds no lock.
         self._unlock()
 
-    def discard(self) -> None:
-        """Remove the lines of this process again, before its first test. Raises OSError."""
-        if self._file is None:
-            return
-
-        self._file.close()
-        self._file = None
-        (self.path / f"{self._stem}{LINES}").unlink(missing_ok=True)
-        self._unlock()
-
     def _unlock(self) -> None:
         if self._lock is not None:
             _remove(self._lock)

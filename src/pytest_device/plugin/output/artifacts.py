@@ -12,7 +12,6 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.plugin.looponfail import hidden_default
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.state import ATTEMPTS, RETRIES
 from pytest_device.settings import Settings
@@ -64,8 +63,7 @@ def has_artifacts(directory: Path, config: pytest.Config) -> bool:
 
 def ignore_in_git(settings: Settings, config: pytest.Config) -> None:
     """Keep the default directory, which nobody has chosen, out of the suite's repository."""
-    hidden = hidden_default(Options.artifacts_dir)
-    if settings.is_default("artifacts_dir") or settings.artifacts_dir == hidden:
+    if settings.is_default("artifacts_dir"):
         with suppress(OSError):  # reported by what is written next
             (root_of(settings, config) / ".gitignore").write_text("*\n", "utf-8")
 

@@ -4,7 +4,6 @@ import mimetypes
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
@@ -197,11 +196,6 @@ def record_tests(
     """Record the tests of a run with devices from now on, unless the report is off."""
     if settings.report == OFF or config.pluginmanager.has_plugin(RECORDER):
         return
-
-    # pytest-xdist collects twice with --looponfail.
-    if earlier := config.stash.get(DIRECTORY, None):
-        with suppress(OSError):  # reported when the report is written
-            earlier.discard()
 
     report = DeviceReport(config, settings, terminal)
     config.pluginmanager.register(report, RECORDER)
