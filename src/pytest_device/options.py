@@ -207,13 +207,6 @@ class Options:
         "idle_time",
         group=Group.REQUEST,
     )
-    size_durations = Option(
-        False,
-        "request sessions only as long as earlier runs needed them, plus a margin",
-        "switch",
-        group=Group.REQUEST,
-    )
-
     share = Option(
         "run",
         "scope in which tests with identical requests share a session: run, module, class or test",

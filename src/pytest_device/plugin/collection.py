@@ -3,7 +3,6 @@
 import inspect
 import unittest
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -58,7 +57,6 @@ from pytest_device.plugin.state import (
 )
 from pytest_device.plugin.xdist.worker import WorkerLink
 from pytest_device.scheduling.history import History
-from pytest_device.scheduling.sizing import DeviceUsage, sized
 from pytest_device.scheduling.test_plan import TestPlan, in_order
 from pytest_device.spec import Platform, SessionType, Share
 
@@ -210,7 +208,7 @@ def begin_with_devices(
                 and settings.reorder
                 and not config.getoption("stepwise", default=False)
             )
-            _deselect_and_size(config, items, settings)
+            _select(config, items, settings)
 
             if may_order:
                 _order(config, items, grouping)
@@ -282,18 +280,14 @@ def _report_problems(
     items.clear()
 
 
-def _deselect_and_size(
+def _select(
     config: pytest.Config, items: list[pytest.Item], settings: "Settings"
 ) -> None:
-    """Deselect tests that this run should skip, and size the sessions of the others."""
-    _deselect(config, items, settings)
+    """Deselect tests that this run should skip."""
+    _deselect_platforms(config, items, settings)
     _forget_replaced(items)
     if settings.shard:
         select(config, items, settings.shard, settings.source("shard"))
-
-    # Last: only the tests that are left share a session.
-    if settings.size_durations:
-        _size_sessions(config, items, settings)
 
 
 def begin_without_devices(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -311,32 +305,6 @@ def begin_without_devices(config: pytest.Config, items: list[pytest.Item]) -> No
 
     if link := WorkerLink.of(config):  # the coordinator has the terminal
         link.send_plan(TestPlan((), (), (), may_order=False))
-
-
-def _size_sessions(
-    config: pytest.Config, items: list[pytest.Item], settings: "Settings"
-) -> None:
-    """Limit sessions to the duration that their tests took in earlier runs."""
-    usages = [
-        DeviceUsage(
-            item.nodeid,
-            requirement,
-            is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name],
-        )
-        for item in items
-        for name, requirement in requirements_of(item).items()
-    ]
-    requests = sized(usages, history_of(config).test_seconds, settings.test_minutes)
-    for item in items:
-        requirements = dict(requirements_of(item))
-        for name, requirement in requirements.items():
-            if requirement in requests:
-                # Its duration is no default: it goes before a suite's own, and a refusal of it names no option.
-                requirements[name] = replace(
-                    requirement, request=requests[requirement], defaults=()
-                )
-        if requirements:
-            item.stash[REQUIREMENTS] = requirements
 
 
 def _conflicting_plugins(config: pytest.Config) -> list[str]:
@@ -527,7 +495,7 @@ def _arguments_of_unittest(item: pytest.Function) -> Iterator[str]:
         )
 
 
-def _deselect(
+def _deselect_platforms(
     config: pytest.Config, items: list[pytest.Item], settings: "Settings"
 ) -> None:
     """Deselect tests for platforms that the command line or the environment does not name."""

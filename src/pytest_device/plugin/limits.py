@@ -91,7 +91,7 @@ def _of_session(
         return f"{word}={value} of the marker: {_CURES[word]}"
     if getattr(request, word) is None:
         return f"{word}={value} of the session: {_CURES[word]}"
-    # From a fixture, or planned from the durations of earlier runs.
+    # From a fixture.
     if value != getattr(settings, word):
         return f"{word}={value}: {_CURES[word]}"
 

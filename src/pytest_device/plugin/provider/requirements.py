@@ -101,7 +101,7 @@ class Requirements:
                 arguments[name],
                 self._settings,
                 self._names,
-                _sized(requirement, defaults),
+                defaults,
             )
             for name, requirement in planned.items()
         }
@@ -198,17 +198,6 @@ class Requirements:
             )
             for requirement, limit in limits
         ]
-
-
-def _sized(
-    requirement: DeviceRequirement, defaults: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return a suite's defaults, preceded by the duration that was planned for a requirement."""
-    name = "max_duration_minutes"
-    if name in requirement.defaults:
-        return defaults
-
-    return {name: requirement.request.max_duration_minutes, **defaults}
 
 
 def note_defaults(
