@@ -213,12 +213,6 @@ class Options:
         "share",
         group=Group.TESTS,
     )
-    test_minutes = Option(
-        2,
-        "time a test may need: a shared session with less time left is replaced first",
-        "minutes",
-        group=Group.TESTS,
-    )
     reorder = Option(
         True,
         "group tests that share a session",

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-PASSES = "def test_settings(request): assert request.config.getini('device_test_minutes') == '7'"
+PASSES = (
+    "def test_settings(request): assert request.config.getini('device_prefetch') == '7'"
+)
 
 
 @pytest.fixture
@@ -15,7 +17,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app", "suite/tests", "suite/artifacts"):
         (pytester.path / name).mkdir(parents=True)
     suite = pytester.path / "suite"
-    (suite / "pytest.ini").write_text("[pytest]\ndevice_test_minutes = 7\n")
+    (suite / "pytest.ini").write_text("[pytest]\ndevice_prefetch = 7\n")
     (suite / "tests" / "test_settings.py").write_text(PASSES)
     monkeypatch.chdir(suite)
     return suite

@@ -421,24 +421,6 @@ def test_two(session_device_driver): pass
     assert service.statuses() == ["errored", "stopped"]
 
 
-def test_a_session_without_time_for_another_test_is_replaced(
-    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
-) -> None:
-    limits = 'max_duration_minutes=2, test_minutes=2, share="run"'
-    pytester.makepyfile(
-        HEAD.replace('share="run"', limits)
-        + """
-def test_one(session_device_driver): pass
-def test_two(session_device_driver): pass
-"""
-    )
-
-    pytester.runpytest().assert_outcomes(passed=2)
-
-    assert drivers(controller) == (2, 2)
-    assert service.statuses() == ["stopped", "stopped"]
-
-
 def test_the_device_of_a_failed_test_is_left_unchanged(
     pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:

@@ -51,6 +51,8 @@ _SEPARATOR: Final = " · "
 """Separates the parts of a session's name."""
 _OF_ROUTE: Final = frozenset({"open_route", "route_params"})
 _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
+_TEST_MINUTES: Final = 2
+"""Minutes that must be left of a shared session for a test whose duration is not known."""
 
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
@@ -484,11 +486,6 @@ def requirement_of(
     except ConfigError as error:
         problems += error.problems
 
-    duration = request.max_duration_minutes if request else None
-    minutes = _minutes(
-        sharing, settings, share, duration or DURATION_MAX_MINUTES, problems
-    )
-
     if request is None or problems:
         raise ConfigError(*problems)
 
@@ -505,6 +502,9 @@ def requirement_of(
         for name in OMITTED_VALUES
         if name not in complete and settings.is_default(name)
     ]
+
+    duration = request.max_duration_minutes or DURATION_MAX_MINUTES
+    minutes = min(_TEST_MINUTES, duration // 2)
 
     return names.requirements.setdefault(
         key, DeviceRequirement(request, sharing_key, minutes, own_defaults)
@@ -551,52 +551,6 @@ def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
         return str(share), []
 
     return settings.share, [f"share={share!r} must be one of {', '.join(Share)}"]
-
-
-def _minutes(
-    sharing: Arguments,
-    settings: "Settings",
-    share: str,
-    duration: int,
-    problems: list[str],
-) -> int:
-    """Return the minutes that a reused session must have left; append mistakes to ``problems``."""
-    if "test_minutes" not in sharing:
-        return _minutes_of_setting(settings, share, duration, problems)
-
-    minutes = sharing["test_minutes"]
-    if type(minutes) is not int or not 1 <= minutes <= DURATION_MAX_MINUTES:
-        problems.append(
-            f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}"
-        )
-        return 0
-
-    if minutes > duration:
-        problems.append(
-            f"test_minutes={minutes} must not exceed max_duration_minutes={duration}"
-        )
-
-    return minutes
-
-
-def _minutes_of_setting(
-    settings: "Settings", share: str, duration: int, problems: list[str]
-) -> int:
-    """Return the setting; the default, and any value without sharing, is reduced for short sessions.
-
-    An explicit value above the session's duration is an error: it would boot a device for each test.
-    """
-    from pytest_device.settings import as_given
-
-    minutes = settings.test_minutes
-    if settings.is_default("test_minutes"):
-        return min(minutes, duration // 2)
-
-    if minutes > duration and share != Share.TEST:
-        setting = as_given(settings.source("test_minutes"), minutes)
-        problems.append(f"{setting} must not exceed max_duration_minutes={duration}")
-
-    return min(minutes, duration)
 
 
 def _sharing_key(item: pytest.Item, share: str) -> str:

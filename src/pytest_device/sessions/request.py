@@ -252,7 +252,7 @@ _RULES: Final[Mapping[str, str]] = {
     "open_url": "must be a URL with its scheme, such as myapp://start",
 }
 SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
-SHARING: Final = ("share", "test_minutes", "attach")
+SHARING: Final = ("share", "attach")
 """Marker arguments that are not part of the request."""
 ROUTE: Final = ("open_route", "route_params")
 """Marker arguments that replace ``open_url``."""
@@ -375,7 +375,6 @@ class DeviceArguments(TypedDict, total=False):
     open_route: str
     route_params: Mapping[str, object]
     share: Share | Literal["run", "module", "class", "test"]
-    test_minutes: int | timedelta
     attach: UUID | str
 
 
