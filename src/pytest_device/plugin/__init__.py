@@ -110,11 +110,9 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker; mask the token, and all secrets that this process learns; check the ini file."""
+    """Register the marker; mask the token, and all secrets that this process learns."""
     for line in (_MARKER_LINE, _QUARANTINE_LINE, _OWNER_LINE):
         config.addinivalue_line("markers", line)
-
-    _check_ini_file(config)
 
     # Secrets exist from now on, also in test names.
     secret_variables = (TOKEN_VARIABLE, Options.slots_url.variable)
@@ -202,16 +200,3 @@ def pytest_collection_modifyitems(
         from pytest_device.plugin.collection import begin_without_devices
 
         begin_without_devices(config, items)
-
-
-def _check_ini_file(config: pytest.Config) -> None:
-    """Raise UsageError if the value of one of our options made pytest read another ini file."""
-    is_worker = hasattr(config, "workerinput")
-    arguments = (*config.invocation_params.args, os.environ.get("PYTEST_ADDOPTS", ""))
-    if is_worker or not any("--device-" in str(argument) for argument in arguments):
-        return
-
-    from pytest_device.plugin.options import usage_error, values_read_as_paths
-
-    if problems := list(values_read_as_paths(config)):
-        raise usage_error(problems)

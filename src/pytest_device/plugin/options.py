@@ -1,11 +1,8 @@
 """The options in pytest: reads command line and ini file into Settings."""
 
 import os
-import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -18,16 +15,6 @@ from pytest_device.options import (
     Options,
 )
 
-_INI_FILES: Final = {
-    "pytest.toml": "",
-    ".pytest.toml": "",
-    "pytest.ini": "",
-    ".pytest.ini": "",
-    "pyproject.toml": "[tool.pytest",
-    "tox.ini": "[pytest]",
-    "setup.cfg": "[tool:pytest]",
-}
-"""The files that pytest reads, the first one in a directory, and what they contain if they are meant for it."""
 _LIST_ONLY: Final = (
     "collectonly",
     "setupplan",
@@ -80,81 +67,6 @@ def _help_group(parser: pytest.Parser, group: Group) -> pytest.OptionGroup:
         title += f" (access token: {TOKEN_VARIABLE} in the environment)"
 
     return parser.getgroup(f"device-{group.name.lower()}", title)
-
-
-def values_read_as_paths(config: pytest.Config) -> Iterator[str]:
-    """Yield each of our options whose value made pytest read another ini file than that of the tests.
-
-    pytest looks for its ini file before it loads plugins: it doesn't know our options then, and takes a value after a
-    blank for a path of tests if there is such a path.
-    """
-    directory = config.invocation_params.dir
-    values = [
-        (flag, value)
-        for flag, value in _separate_values(config)
-        if _exists(directory / value)
-    ]
-    if not values or config.getoption("inifilename"):
-        return
-
-    tests: list[str] = config.getoption("file_or_dir") or []
-    paths = [
-        path for name in tests if _exists(path := directory / name.partition("::")[0])
-    ] or [directory]
-    meant = _nearest_ini(paths)
-    used = config.inipath
-    if (meant and meant.parent) == (used and used.parent):
-        return
-
-    if (
-        meant is None
-        and used
-        and any(used.parent in (path, *path.parents) for path in paths)
-    ):
-        return  # pytest looks above each path, if there is none above all
-
-    instead = f"reads {used}" if used else "reads no ini file"
-    for flag, value in values:
-        yield (
-            f"pytest took {value!r}, the value of {flag}, for a path of tests, and so it {instead}"
-            f"{f' instead of {meant}' if meant else ''}: write {flag}={value}"
-        )
-
-
-def _separate_values(config: pytest.Config) -> Iterator[tuple[str, str]]:
-    """Yield our options on the command line whose value is an argument of its own."""
-    added = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
-    arguments = [*added, *map(str, config.invocation_params.args)]
-    flags = {option.flag for option in OPTIONS if not isinstance(option.default, bool)}
-    for flag, value in pairwise(arguments):
-        if flag in flags:
-            yield flag, value
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # such as a name that is too long
-        return False
-
-
-def _nearest_ini(paths: Sequence[Path]) -> Path | None:
-    """Return the ini file that pytest finds for paths: the nearest one above all of them."""
-    common = os.path.abspath(paths[0])  # noqa: PTH100  # keeps links, as pytest
-    for path in paths[1:]:
-        # Nothing is above two drives of Windows: pytest then ignores the later path, too.
-        with suppress(ValueError):
-            common = os.path.commonpath([common, os.path.abspath(path)])  # noqa: PTH100
-
-    above = Path(common)
-    for directory in (above, *above.parents):
-        for name, section in _INI_FILES.items():
-            path = directory / name
-            with suppress(OSError, UnicodeDecodeError):
-                if section in path.read_text(encoding="utf-8"):
-                    return path
-
-    return None
 
 
 def will_run(config: pytest.Config) -> bool:
