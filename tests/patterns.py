@@ -189,7 +189,6 @@ WORST: Final[Mapping[str, Sequence[Worst]]] = {
     "platforms.places._VERSION": [("1.1", "1.1\\", "\x00")],
     "platforms.shells._PLAIN": [("", "/a", "\x00")],
     "plugin._ARTIFACTS": [("-00000000-retry-1", "0", "\x00")],
-    "plugin.durations.junit_name": [("", ".", "")],
     "plugin.output.artifacts.file_name": [("z", "1 ", "")],
     "plugin.provider.drivers._note_cloud_scripts.noted": [("", ".", "\x00")],
     "plugin.quarantine._DATE": [("", ':"', "")],

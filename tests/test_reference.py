@@ -16,7 +16,6 @@ from pytest_device.controllers.snapshot import Rect
 from pytest_device.figures import in_one_sentence, shortened
 from pytest_device.http_status import is_temporary_status
 from pytest_device.platforms.addresses import canonical
-from pytest_device.plugin.durations import junit_name
 from pytest_device.plugin.markers import arguments_by_name, variants
 from pytest_device.plugin.output.artifacts import file_name
 from pytest_device.plugin.output.ci_report import is_github
@@ -89,7 +88,6 @@ FUNCTIONS = (
     in_one_sentence,
     is_secret_name,
     is_temporary_status,
-    junit_name,
     level_of,
     masked_typed,
     needed_minutes,

@@ -234,7 +234,7 @@ class Options:
     )
     durations: Option[str | None] = Option(
         None,
-        "durations of earlier runs, for planning: a .test_durations, device-run.json or JUnit file, or a directory of them",
+        "durations of earlier runs, for planning: a .test_durations or device-run.json, or a directory of them",
         "path",
         metavar="FILE|DIR",
         group=Group.TESTS,

@@ -7,6 +7,9 @@ from typing import Final
 
 import pytest
 
+from pytest_device.errors import ConfigError
+from pytest_device.plugin.durations import read_durations
+
 SUITE = """
 import pytest
 
@@ -27,33 +30,10 @@ def _pytest_split(path: Path) -> None:
     path.write_text(json.dumps(seconds))
 
 
-def _junit(path: Path) -> None:
-    names = [
-        ("test_it", "test_it[0]"),
-        ("test_it", "test_it[1]"),
-        ("test_it.TestIt", "test_in_class"),
-    ]
-    cases = [
-        f'<testcase classname="{of}" name="{name}" time="600.0"/>' for of, name in names
-    ]
-    skipped = (
-        '<testcase classname="test_it" name="test_it[0]" time="0"><skipped/></testcase>'
-    )
-    path.write_text(
-        f"<testsuites><testsuite>{''.join(cases)}{skipped}</testsuite></testsuites>"
-    )
-
-
-def _latin_1(path: Path) -> None:
-    _junit(path)
-    declaration = "<?xml version='1.0' encoding='iso-8859-1'?><!-- \xe9 -->"
-    path.write_bytes((declaration + path.read_text()).encode("iso-8859-1"))
-
-
 def _directory(path: Path) -> None:
     """Write files that differ: their mean counts."""
     path.mkdir()
-    _junit(path / "junit.xml")
+    (path / "device-run-2-of-2.json").write_text(json.dumps(device_run(600.0)))
     shorter = dict.fromkeys((*TESTS, IN_CLASS), 500.0)
     # As editors on Windows write it.
     (path / ".test_durations").write_text(json.dumps(shorter), encoding="utf-8-sig")
@@ -79,7 +59,7 @@ def _device_run(path: Path) -> None:
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["one process", "workers"])
-@pytest.mark.parametrize("write", [_pytest_split, _latin_1, _device_run, _directory])
+@pytest.mark.parametrize("write", [_pytest_split, _device_run, _directory])
 def test_a_plan_uses_the_durations_of_a_file(
     pytester: pytest.Pytester,
     tmp_path: Path,
@@ -170,46 +150,39 @@ MALFORMED: Final = [
     ("a.json", '{"test_a.py::test_b": 100000}', "test_a.py::test_b has 100000, *"),
     ("a.json", '{"tests": [], "version": 9}', "its version is 9, *"),
     ("a.json", '{"tests": [], "version": 1}', "it has no run"),
-    ("a.xml", "<testsuites>", "it is no XML: *"),
-    ("a.xml", "<html/>", "its root is <html>, not <testsuites>"),
-    ("a.xml", '<testsuite><testcase classname="a" name="b" time="x"/></testsuite>', "a.b has 'x', *"),
     ("a.json", None, "No such file or directory"),
-    ("directory/readme.txt", "", "there is no .test_durations, device-run[*].json or [*].xml in it"),
+    ("directory/readme.txt", "", "there is no .test_durations or device-run[*].json in it"),
 ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("service")
-@pytest.mark.parametrize(
-    ("name", "content", "reason", "workers"),
-    [
-        *((*case, ()) for case in MALFORMED),
-        (*MALFORMED[0], ("-n1",)),
-        *(
-            pytest.param(*case, ("-n1",), marks=pytest.mark.nightly)
-            for case in MALFORMED[1:]
-        ),
-    ],
-)
-def test_a_malformed_file_is_one_error_with_its_name_the_value_and_the_fix(
-    pytester: pytest.Pytester,
-    name: str,
-    content: str | None,
-    reason: str,
-    workers: tuple[str, ...],
+@pytest.mark.parametrize(("name", "content", "reason"), MALFORMED)
+def test_a_malformed_file_is_an_error_with_its_name_the_value_and_the_fix(
+    tmp_path: Path, name: str, content: str | None, reason: str
 ) -> None:
-    pytester.makepyfile(test_it=SUITE)
-    path = pytester.path / name
+    path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     if content is not None:
         path.write_text(content)
     asked = path.parent if path.suffix == ".txt" else path
 
-    result = pytester.runpytest(f"--device-durations={asked}", *workers)
+    with pytest.raises(ConfigError) as raised:
+        read_durations(asked, "device_durations")
+
+    (problem,) = raised.value.problems
+    pytest.LineMatcher([problem]).fnmatch_lines(
+        [f"device_durations: cannot read durations from {asked}: {reason}. Fix: *"]
+    )
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_a_malformed_file_is_one_usage_error(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    result = pytester.runpytest("--device-durations=missing", *workers)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     lines = (*result.outlines, *result.errlines)
-    errors = [line for line in lines if "cannot read durations" in line]
-    assert len(errors) == 1
-    expected = f"*--device-durations*: cannot read durations from {asked}: {reason}. "
-    fix = "Fix: set it to a .test_durations of pytest-split, a device-run.json, *"
-    pytest.LineMatcher(errors).fnmatch_lines([expected + fix])
+    assert sum("cannot read durations" in line for line in lines) == 1

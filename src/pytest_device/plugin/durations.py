@@ -1,19 +1,14 @@
 """Reads the durations of tests from files of earlier runs: ``--device-durations``, and ``.test_durations`` for shards."""
 
 import json
-import re
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from pytest_device.errors import ConfigError
 
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
-_PATTERNS: Final = (".test_durations", "device-run*.json", "*.xml")
+_PATTERNS: Final = (".test_durations", "device-run*.json")
 """Names of the files that are read in a directory."""
 _MAX_SECONDS: Final = 86_400.0
 """A day: no test takes longer."""
@@ -26,16 +21,10 @@ class Durations:
     """Durations of tests in seconds, several for a test that is in several files."""
 
     by_node_id: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    by_junit_name: dict[str, list[float]] = field(
-        default_factory=dict[str, list[float]]
-    )
-    """By class name and name in JUnit reports, which don't contain node IDs."""
 
     def seconds(self, nodeid: str) -> float | None:
         """Return the mean duration of a test, None if it is in no file."""
-        values = self.by_node_id.get(nodeid) or self.by_junit_name.get(
-            junit_name(nodeid)
-        )
+        values = self.by_node_id.get(nodeid)
         return sum(values) / len(values) if values else None
 
 
@@ -46,8 +35,7 @@ def read_durations(path: Path, source: str) -> Durations:
     """
     files = _files_in(path) if path.is_dir() else [path]
     if not files:
-        patterns = f"{', '.join(_PATTERNS[:-1])} or {_PATTERNS[-1]}"
-        reason = InvalidFileError(f"there is no {patterns} in it")
+        reason = InvalidFileError(f"there is no {' or '.join(_PATTERNS)} in it")
         raise _unreadable(path, source, reason)
 
     durations = Durations()
@@ -60,18 +48,6 @@ def read_durations(path: Path, source: str) -> Durations:
     return durations
 
 
-def junit_name(nodeid: str) -> str:
-    """Return how pytest's JUnit reports name a test: its class name and its name.
-
-    >>> junit_name("tests/test_notes.py::TestNotes::test_add[a::b]")
-    'tests.test_notes.TestNotes.test_add[a::b]'
-    """
-    names, bracket, parameters = nodeid.partition("[")
-    path, *others = names.split("::")
-    module = re.sub(r"\.py$", "", path.replace("/", "."))
-    return ".".join([module, *others]) + bracket + parameters
-
-
 class InvalidFileError(Exception):
     """A file is invalid; the text is the reason."""
 
@@ -80,7 +56,7 @@ def _unreadable(file: Path, source: str, error: Exception) -> ConfigError:
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return ConfigError(
         f"{source}: cannot read durations from {file}: {reason}. Fix: set it to a .test_durations of pytest-split, "
-        "a device-run.json, a JUnit report of pytest, or a directory of such files"
+        "a device-run.json, or a directory of such files"
     )
 
 
@@ -95,17 +71,9 @@ def _files_in(directory: Path) -> Sequence[Path]:
 
 def read_file(file: Path, durations: Durations) -> None:
     """Add the durations of a file. Raises OSError or InvalidFileError."""
-    content = file.read_bytes()
-    if content.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
-        _read_junit(content, durations)
-    else:
-        _read_json(content, durations)
-
-
-def _read_json(content: bytes, durations: Durations) -> None:
     try:
         # Editors on Windows write a byte order mark.
-        values: object = json.loads(content.decode("utf-8-sig"))
+        values: object = json.loads(file.read_text("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InvalidFileError(f"it is not UTF-8 text: {error}") from None
     except (ValueError, RecursionError) as error:
@@ -141,36 +109,6 @@ def _in_device_run(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         ) from None
 
     yield from lengths
-
-
-def _read_junit(content: bytes, durations: Durations) -> None:
-    from xml.etree import ElementTree as ET
-
-    try:
-        root = ET.fromstring(content)  # noqa: S314  # a file that the user names
-    # The others are raised for the encoding that it declares.
-    except (ET.ParseError, ValueError, LookupError) as error:
-        raise InvalidFileError(f"it is no XML: {error}") from None
-
-    if root.tag not in {"testsuites", "testsuite"}:
-        raise InvalidFileError(f"its root is <{root.tag}>, not <testsuites>")
-
-    for case in root.iter("testcase"):
-        if "time" in case.attrib and not _has_no_length(case):
-            name = f"{case.get('classname', '')}.{case.get('name', '')}"
-            seconds = _seconds(name, _number(case.attrib["time"]))
-            durations.by_junit_name.setdefault(name, []).append(seconds)
-
-
-def _has_no_length(case: "Element") -> bool:
-    return any(child.tag in _NO_LENGTH for child in case)
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _seconds(test: str, value: object) -> float:
