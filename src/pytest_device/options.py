@@ -170,12 +170,6 @@ class Options:
         "text",
         group=Group.COMMON,
     )
-    dry_run = Option(
-        False,
-        "show which sessions would be created and their maximum cost; run nothing",
-        "switch",
-        group=Group.COMMON,
-    )
     plan = Option(
         False,
         "show how long the run would take with how many devices; run nothing",

@@ -157,17 +157,6 @@ def test_a_fixture_can_add_an_idle_limit_alone(
     ) == (61, 60)
 
 
-def test_a_dry_run_counts_the_maximum_duration(
-    pytester: pytest.Pytester, account: FaultyService
-) -> None:
-    suite(pytester, ", max_duration_minutes='account'")
-
-    result = pytester.runpytest("--device-dry-run")
-
-    result.stdout.fnmatch_lines(["1 session, up to 120 minutes *"])
-    assert account.requests() == []
-
-
 @pytest.mark.usefixtures("account")
 def test_the_ledger_records_the_accounts_duration_from_the_response(
     pytester: pytest.Pytester,

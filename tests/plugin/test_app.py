@@ -113,7 +113,7 @@ def test_links_without_a_route_are_collection_errors(project: pytest.Pytester) -
     )
     project.makepyfile("\n".join(["import pytest", *tests]))
 
-    result = project.runpytest_inprocess("--device-local", "--device-dry-run")
+    result = project.runpytest_inprocess("--device-local", "--device-plan")
 
     for number, (_, mistake) in enumerate(MISTAKES):
         (line,) = [line for line in result.errlines if f": test_{number}: " in line]
@@ -136,7 +136,7 @@ def test_a_wrong_link_is_reported_with_all_other_mistakes(
         def test_more(device_session): pass
     """)
 
-    result = pytester.runpytest_inprocess("--device-local", "--device-dry-run")
+    result = pytester.runpytest_inprocess("--device-local", "--device-plan")
 
     result.stderr.fnmatch_lines(
         [
@@ -163,21 +163,21 @@ def test_an_open_url_without_a_page_is_a_warning_with_the_closest_route(
         ])
         def test_it(url, device_session): pass
     """)
-    dry_run = ("--device-local", "--device-dry-run", "-W", "default")
-    result = project.runpytest_inprocess(*dry_run)
+    plan = ("--device-local", "--device-plan", "-W", "default")
+    result = project.runpytest_inprocess(*plan)
     warning = "open_url='myapp://note/7?…' opens no page of the app: did you mean the route '/notes/[id]'?"
     assert warning in result.stdout.str()
     result.assert_outcomes(warnings=1)
-    error = project.runpytest_inprocess(*dry_run, "-W", "error")
+    error = project.runpytest_inprocess(*plan, "-W", "error")
     assert error.ret == pytest.ExitCode.USAGE_ERROR
     assert warning in error.stderr.str()
 
     (project.path / "app/app/+native-intent.ts").touch()
-    result = project.runpytest_inprocess(*dry_run)
+    result = project.runpytest_inprocess(*plan)
     result.assert_outcomes(warnings=0)
 
 
-def test_a_dry_run_shows_what_the_project_adds_to_a_request(
+def test_the_header_shows_what_the_project_adds_to_a_request(
     project: pytest.Pytester,
 ) -> None:
     put(project.path, {"build/index.html": "<title>app</title>"})
@@ -192,7 +192,7 @@ def test_a_dry_run_shows_what_the_project_adds_to_a_request(
         def test_client(device_session): pass
     """)
     result = project.runpytest_inprocess(
-        "--device-url=https://device.example", "--device-dry-run", "-v"
+        "--device-url=https://device.example", "--device-plan", "-v"
     )
     result.stdout.fnmatch_lines(
         ["device app id: 3b2b1f6e-* (device_app_root in the ini file)"]

@@ -303,21 +303,6 @@ def test_options_that_keep_sessions_do_not_affect_it(
     )
 
 
-def test_a_dry_run_counts_no_session_for_it(
-    pytester: pytest.Pytester, session_id: str
-) -> None:
-    pytester.makepyfile(TWO)
-
-    result = pytester.runpytest(f"--device-attach={session_id}", "--device-dry-run")
-
-    result.stdout.fnmatch_lines(
-        [
-            f"android agent-device (run): 2 tests, attached to {session_id}",
-            "0 sessions, *",
-        ]
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "problem"),
     [

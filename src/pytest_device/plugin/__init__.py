@@ -93,7 +93,7 @@ def _follow_checks(config: pytest.Config) -> None:
 # Before pytest-xdist decides whether to start workers.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Run a dry run in this process alone; record the user's ``--dist`` and ``-n``."""
+    """Run a plan in this process alone; record the user's ``--dist`` and ``-n``."""
     # Pytest-xdist is active, under whatever name.
     if config.getoption("dist", default=None) is not None:
         from pytest_device.plugin.options import note_distribution
@@ -194,9 +194,9 @@ def pytest_collection_modifyitems(
         )
         return
 
-    from pytest_device.plugin.options import is_sharded, may_be_dry_run
+    from pytest_device.plugin.options import is_sharded, may_be_plan
 
-    if is_sharded(config) or may_be_dry_run(config):
+    if is_sharded(config) or may_be_plan(config):
         from pytest_device.plugin.collection import begin_without_devices
 
         begin_without_devices(config, items)

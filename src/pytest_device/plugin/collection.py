@@ -191,8 +191,7 @@ def begin_with_devices(
 
         grouping = Grouping()
         run = DeviceRun(config, settings, grouping)
-        is_dry_run = settings.dry_run or settings.plan
-        needs_service = will_run(config) and not is_dry_run
+        needs_service = will_run(config) and not settings.plan
         problems = [
             *_conflicting_plugins(config),
             *_forked_problems(config, with_device),
@@ -213,8 +212,8 @@ def begin_with_devices(
             if may_order:
                 _order(config, items, grouping)
 
-            if is_dry_run and will_run(config):
-                _register_dry_run(config, settings)
+            if settings.plan and will_run(config):
+                _register_plan(config, settings)
             else:
                 _check_budget(config, items, run)
                 run.register(items if may_order else ())
@@ -260,12 +259,12 @@ def _check_budget(
         run.note(problem)
 
 
-def _register_dry_run(config: pytest.Config, settings: "Settings") -> None:
-    """Replace the run with a dry run or plan."""
-    from pytest_device.plugin.output.plan import DryRunReporter
+def _register_plan(config: pytest.Config, settings: "Settings") -> None:
+    """Replace the run with a plan."""
+    from pytest_device.plugin.output.plan import PlanReporter
 
-    if not config.pluginmanager.has_plugin("device-dry-run"):
-        config.pluginmanager.register(DryRunReporter(settings), "device-dry-run")
+    if not config.pluginmanager.has_plugin("device-plan"):
+        config.pluginmanager.register(PlanReporter(settings), "device-plan")
 
 
 def _report_problems(
@@ -291,7 +290,7 @@ def _select(
 
 
 def begin_without_devices(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select the shard, or register the dry run, of a suite without device tests; raises pytest.UsageError."""
+    """Select the shard, or register the plan, of a suite without device tests; raises pytest.UsageError."""
     try:
         settings = settings_of(config)
         if settings.shard:
@@ -300,8 +299,8 @@ def begin_without_devices(config: pytest.Config, items: list[pytest.Item]) -> No
         _report_problems(config, items, list(error.problems))
         return
 
-    if (settings.dry_run or settings.plan) and will_run(config):
-        _register_dry_run(config, settings)
+    if settings.plan and will_run(config):
+        _register_plan(config, settings)
 
     if link := WorkerLink.of(config):  # the coordinator has the terminal
         link.send_plan(TestPlan((), (), (), may_order=False))

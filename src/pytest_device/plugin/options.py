@@ -261,9 +261,9 @@ def _sources(settings: "Settings") -> Iterator[str]:
             yield f"device {option.word.replace('_', ' ')}: {value} ({settings.source(option.word)})"
 
 
-def is_dry_run(config: pytest.Config) -> bool:
+def is_plan(config: pytest.Config) -> bool:
     """Return whether the run only reports what it would do; False if the settings are invalid."""
-    if _SETTINGS not in config.stash and not may_be_dry_run(config):
+    if _SETTINGS not in config.stash and not may_be_plan(config):
         return False  # without loading the settings, which most runs never need
 
     from pytest_device.errors import ConfigError
@@ -273,12 +273,12 @@ def is_dry_run(config: pytest.Config) -> bool:
     except ConfigError:
         return False
 
-    return settings.dry_run or settings.plan
+    return settings.plan
 
 
-def may_be_dry_run(config: pytest.Config) -> bool:
-    """Return whether a dry run or plan is set at all, on or off, without loading the settings."""
-    return _is_set(config, Options.dry_run, Options.plan)
+def may_be_plan(config: pytest.Config) -> bool:
+    """Return whether a plan is set at all, on or off, without loading the settings."""
+    return _is_set(config, Options.plan)
 
 
 def is_sharded(config: pytest.Config) -> bool:
@@ -289,7 +289,7 @@ def is_sharded(config: pytest.Config) -> bool:
 def note_distribution(config: pytest.Config) -> None:
     """Store the user's options for pytest-xdist before it completes them."""
     config.stash[CHOSEN_DIST] = str(config.getoption("dist"))
-    if is_dry_run(config):  # needs no workers
+    if is_plan(config):  # needs no workers
         config.stash[WIDTH] = _width(config)
         config.option.numprocesses = 0
 

@@ -1,4 +1,4 @@
-"""Reports the sessions that a run would create (``--device-dry-run``) and its expected schedule (``--device-plan``)."""
+"""Reports the expected schedule of a run, with its sessions and their minutes: ``--device-plan``."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -14,40 +14,33 @@ from pytest_device.figures import counted, duration
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, conflicting_distribution_options
 from pytest_device.plugin.state import history_of, is_skipped, requirements_of
-from pytest_device.redact import shown
 from pytest_device.scheduling.dispatcher import Step, simulated
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.scheduling.work import Limits
 from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.settings import Settings
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+from pytest_device.spec import DURATION_MAX_MINUTES
 
 _MINUTE: Final = 60
-_HIDDEN: Final = frozenset({"launch_args", "open_url"})
-"""Launch arguments, any part of which may be a credential."""
 _NO_DEVICE: Final = "no test needs a device by its markers; nothing was sent"
 
 
-class DryRunReporter:
-    """Replaces the run: ``--device-dry-run``, ``--device-plan``."""
+class PlanReporter:
+    """Replaces the run: ``--device-plan``."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Write dry run and plan instead of running the tests."""
+        """Write the plan instead of running the tests."""
         config = session.config
         tests = _that_run(session.items)
-        if self._settings.dry_run:
-            _write(config, "device dry run", _dry_run(tests))
-
-        if self._settings.plan:
-            width = max(1, config.stash.get(WIDTH, 0))
-            processes = "1 process" if width == 1 else f"{width} workers"
-            lines = _lines(tests, config, self._settings, width)
-            _write(config, f"device plan for {processes}", lines)
+        width = max(1, config.stash.get(WIDTH, 0))
+        processes = "1 process" if width == 1 else f"{width} workers"
+        lines = _lines(tests, config, self._settings, width)
+        _write(config, f"device plan for {processes}", lines)
 
         return True
 
@@ -65,60 +58,6 @@ def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
         reporter.section(title)
         for line in lines:
             reporter.write_line(escaped(line))
-
-
-def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
-    """Yield the sessions that the tests need, each shared one once, and the maximum number of billed minutes."""
-    requirements = Counter(
-        requirement for test in tests for requirement in requirements_of(test).values()
-    )
-    if not requirements:
-        yield _NO_DEVICE
-        return
-
-    for requirement, count in requirements.items():
-        request = requirement.request
-        fields = request.model_dump(
-            mode="json",
-            exclude_none=True,
-            exclude_defaults=True,
-            exclude={"app_id", "platform"},
-        )
-
-        more = ", ".join(
-            f"{name}={_value(name, value)}"
-            for name, value in fields.items()
-            if name not in {"type", "name"}
-        )
-
-        kind = f"{request.platform} {request.type} ({requirement.sharing_key}): {counted(count, 'test')}"
-        if requirement.attach:
-            yield f"{kind}, attached to {requirement.attach}"
-        else:
-            yield f"{kind}, {more}"
-
-    minutes = sum(
-        _longest(requirement) for requirement in requirements if not requirement.attach
-    )
-    sessions = counted(
-        sum(not requirement.attach for requirement in requirements), "session"
-    )
-    yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
-    yield (
-        "this is for a run in one process: with pytest-xdist, each worker creates its own sessions; "
-        "retried starts, replaced sessions and those of device_lease are not included"
-    )
-
-
-def _value(name: str, value: object) -> str:
-    if name in _HIDDEN:
-        return "…"
-    return repr(shown(value) if isinstance(value, str) else value)
-
-
-def _longest(requirement: DeviceRequirement) -> int:
-    minutes = requirement.request.max_duration_minutes
-    return (DURATION_MAX_MINUTES if minutes is None else minutes) + CLEANUP_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
