@@ -388,15 +388,6 @@ class Options:
         metavar="N",
         group=Group.VERDICTS,
     )
-    retry_quota = Option(
-        10,
-        "maximum number of such retries in a run",
-        "number",
-        0,
-        10_000,
-        metavar="N",
-        group=Group.VERDICTS,
-    )
     exit_status = Option(
         "verdict",
         "exit status after failures: by verdict (10, 11 or 1), or pytest's",

@@ -31,7 +31,7 @@ def test_each_use_of_a_session_counts_from_its_beginning_to_its_end() -> None:
 def test_the_sessions_of_a_crashed_worker_count_until_its_crash() -> None:
     clock = FakeClock(0.0)
     budget = Budget(8, clock)
-    breaker = RunBreaker(1, clock, interval_seconds=5, retry_quota=0, budget=budget)
+    breaker = RunBreaker(1, clock, interval_seconds=5, budget=budget)
     for attempt in (("gw0", 0), ("gw0", 1), ("gw1", 0)):
         breaker.used(AttemptId(*attempt), None)
     clock.now += 60

@@ -392,7 +392,7 @@ def budgeted(
 ) -> PoolHarness:
     """A process whose sessions the budget counts."""
     clock = network.clock
-    breaker = RunBreaker(2, clock, interval_seconds=5, retry_quota=0, budget=budget)
+    breaker = RunBreaker(2, clock, interval_seconds=5, budget=budget)
     return harness_of(breaker=breaker)
 
 

@@ -462,9 +462,7 @@ def test_a_session_is_not_created_once_the_budget_was_used_up_during_its_wait_fo
 ) -> None:
     # One boot, and less than the shortest pause after a refusal.
     budget = Budget(0.27, network.clock)
-    breaker = RunBreaker(
-        2, network.clock, interval_seconds=5, retry_quota=0, budget=budget
-    )
+    breaker = RunBreaker(2, network.clock, interval_seconds=5, budget=budget)
     harness = PoolHarness(client, network.clock, breaker=breaker)
     harness.use(requirement("first"))
     network.faults["create"] = [answer(429)]

@@ -27,7 +27,6 @@ from pytest_device.errors import (
     UnauthorizedError,
 )
 from pytest_device.http_status import GATEWAY_ERRORS
-from pytest_device.options import Options
 from pytest_device.spec import POLL_INTERVAL_SECONDS
 from pytest_device.verdict import Verdict
 
@@ -56,6 +55,8 @@ OUTAGE_PROBE: Final = 12
 MIN_FAILURES: Final = 2
 """A single failure may concern one session only; a run that does not retry starts has not seen a second one."""
 
+_RUN_RETRIES: Final = 10
+"""Maximum number of retries of tests in a run: more failures of devices are a problem of the service, not of a device."""
 _ERRORS: Final = range(400, 600)
 
 
@@ -292,7 +293,7 @@ class LocalBreaker:
 class RunBreaker(LocalBreaker):
     """Decides for all processes of a run, in the process that has the terminal; also limits what the whole run may use.
 
-    ``retry_quota`` is the number of retries that the run has, ``budget`` its device minutes, None without a limit.
+    ``budget`` is its device minutes, None without a limit.
     """
 
     def __init__(
@@ -301,12 +302,10 @@ class RunBreaker(LocalBreaker):
         clock: Callable[[], float],
         *,
         interval_seconds: float,
-        retry_quota: int,
         budget: "Budget | None",
     ) -> None:
         super().__init__(limit, clock, interval_seconds=interval_seconds)
-        self._quota = retry_quota
-        self._retries_left = retry_quota
+        self._retries_left = _RUN_RETRIES
         self._budget = budget
         # Workers ask from several threads.
         self._quota_lock = threading.Lock()
@@ -340,7 +339,7 @@ class RunBreaker(LocalBreaker):
             if self._retries_left == 0:
                 return Cause(
                     Verdict.INFRASTRUCTURE,
-                    f"the run's {self._quota} retries are used up ({Options.retry_quota.flag})",
+                    f"the run's {_RUN_RETRIES} retries are used up",
                 )
 
             self._retries_left -= 1

@@ -190,7 +190,6 @@ class Terminal:
             settings.start_attempts,
             time.monotonic,
             interval_seconds=settings.poll_interval_seconds,
-            retry_quota=settings.retry_quota,
             budget=budget,
         )
 
