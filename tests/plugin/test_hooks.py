@@ -25,9 +25,6 @@ def pytest_device_ready(item, device_session):
 
 def pytest_device_stopping(item, device_session):
     tell("stopping", item.name, device_session.remote_config is not None)
-
-def pytest_device_infrastructure_error(item, error, device_session):
-    tell("error", item.name, type(error).__name__, device_session and device_session.status)
 """
 
 
@@ -85,42 +82,6 @@ def test_an_exception_in_a_hook_is_the_tests_error_and_the_session_is_stopped(
         ["*ValueError: not ready at all", "*ValueError: nothing saved"]
     )
     assert hooks.statuses() == ["stopped"]
-
-
-def test_an_infrastructure_error_is_reported_once(
-    pytester: pytest.Pytester, hooks: FaultyService
-) -> None:
-    hooks.add_fault("boot", "fail", times=1, reason="no booted device")
-    pytester.makepyfile(TWO)
-
-    pytester.runpytest().assert_outcomes(errors=1, passed=1)
-
-    assert reported(pytester)[0] == "error test_one SessionFailedError None"
-    assert sum("error" in line for line in reported(pytester)) == 1
-
-
-def test_an_infrastructure_error_during_a_test_is_reported_with_its_session(
-    pytester: pytest.Pytester,
-) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.device(platform="android")
-        def test_one(device_session, device_client):
-            device_client.stop(device_session.id)
-            assert False
-        """
-    )
-
-    pytester.runpytest().assert_outcomes(errors=1)
-
-    assert reported(pytester) == [
-        "ready test_one in-progress",
-        "stopping test_one True",
-        reported(pytester)[-1],
-    ]
-    assert reported(pytester)[-1] == "error test_one SessionStoppedError in-progress"
 
 
 def test_a_request_can_be_changed_at_collection_for_a_directory(
@@ -182,36 +143,12 @@ import pytest
 def report(*words):
     with open("reported.txt", "a") as file: print(*words, file=file)
 
-def pytest_device_created(item, session_id, url, label):
-    report("created", item.name, bool(session_id), url.endswith(session_id), label)
-
-def pytest_device_start_failed(item, session_id, reason, attempt):
-    report("start failed", item.name, bool(session_id), reason, attempt)
-
 def pytest_device_verdict(item, when, verdict, error):
     report("verdict", item.name, when, verdict, type(error).__name__)
 
 def pytest_device_artifacts_saved(item, directory):
     report("saved", item.name, "failure.md" in [path.name for path in directory.iterdir()])
 """
-
-
-def test_a_suite_learns_of_sessions_that_are_created_and_of_starts_that_fail(
-    pytester: pytest.Pytester, hooks: FaultyService
-) -> None:
-    hooks.add_fault("boot", "fail", times=1, reason="no booted device")
-    pytester.makeconftest(REACTIONS)
-    pytester.makepyfile(TWO)
-
-    pytester.runpytest("--device-start-attempts=2").assert_outcomes(passed=2)
-
-    created = "created test_one True True android agent-device"
-    failed = [line for line in reported(pytester) if line.startswith("start failed")]
-    assert reported(pytester) == [created, *failed, created]
-    (line,) = failed
-    assert line.startswith("start failed test_one True ")
-    assert "failed to start" in line
-    assert line.endswith(" 2")
 
 
 @pytest.mark.parametrize("workers", ON_A_WORKER)
@@ -238,7 +175,7 @@ def test_a_suite_learns_of_verdicts_and_of_the_files_of_each_failed_test(
 
     pytester.runpytest(*workers).assert_outcomes(errors=1, failed=1, passed=2)
 
-    assert [line for line in reported(pytester) if not line.startswith("created")] == [
+    assert reported(pytester) == [
         "verdict test_lost call infrastructure SessionStoppedError",
         "saved test_lost True",
         "verdict test_wrong call None AssertionError",
@@ -249,7 +186,6 @@ def test_a_suite_learns_of_verdicts_and_of_the_files_of_each_failed_test(
 @pytest.mark.parametrize(
     ("hook", "raised"),
     [
-        ("pytest_device_created", "ValueError('broken')"),
         ("pytest_device_verdict", "ValueError('broken')"),
         ("pytest_device_artifacts_saved", "pytest.fail.Exception('broken')"),
     ],

@@ -20,13 +20,11 @@ from pytest_device import (
     AppError,
     AppiumConfig,
     ConfigError,
-    ControllerError,
     DeviceArguments,
     DeviceClient,
     DeviceError,
     DeviceLease,
     DriverPolicy,
-    LeaseTimeoutError,
     NotFoundError,
     Platform,
     Session,
@@ -37,7 +35,6 @@ from pytest_device import (
     Share,
     Status,
     StatusError,
-    StopDelayedError,
     WaitPolicy,
     lease,
 )
@@ -148,14 +145,6 @@ def pytest_device_request(
 
 def pytest_device_stopping(device_session: Session) -> None:
     assert device_session.status is Status.IN_PROGRESS
-
-
-def pytest_device_infrastructure_error(
-    error: DeviceError, device_session: Session | None
-) -> None:
-    assert device_session is None or isinstance(
-        error, ControllerError | LeaseTimeoutError | StopDelayedError
-    )
 
 
 def request(app_id: UUID) -> SessionRequest:

@@ -60,8 +60,6 @@ from pytest_device.verdict import Verdict
 if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
 
-_UNREPORTED_ERROR: Final = pytest.StashKey[DeviceError]()
-"""A test's infrastructure error that hooks were not notified of yet."""
 _SESSIONS_BEFORE_TEARDOWN: Final = pytest.StashKey[Mapping[str, "Session"]]()
 """The sessions that a test had until its teardown."""
 _FAULT: Final = pytest.StashKey[DeviceError]()
@@ -173,13 +171,13 @@ class DeviceTests(TimerNotes):
             item.stash[FAILED] = True
             self._find_fault(item, held, error)
             try:
-                self._release(item, nextitem)
+                self.devices.release(item, nextitem)
             except DeviceError as failure:
                 error.add_note(str(failure))
 
             raise
 
-        self._release(item, nextitem)
+        self.devices.release(item, nextitem)
         return result
 
     def pytest_fixture_post_finalizer(self) -> None:
@@ -204,8 +202,6 @@ class DeviceTests(TimerNotes):
             return
 
         item.stash[_FAULT] = fault
-        if verdict_of(fault) is Verdict.INFRASTRUCTURE:
-            item.stash[_UNREPORTED_ERROR] = fault
 
     def _failure_cause(
         self, item: pytest.Item, sessions: Sessions, error: BaseException
@@ -222,38 +218,6 @@ class DeviceTests(TimerNotes):
             )
 
         return self.devices.failure_cause(sessions, error, explain_end)
-
-    def _release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        try:
-            self.devices.release(item, nextitem)
-        except DeviceError as error:
-            if verdict_of(error) is Verdict.INFRASTRUCTURE:
-                item.stash[_UNREPORTED_ERROR] = error
-
-            raise
-        finally:
-            self._notify_hooks(item, item.stash[_SESSIONS_BEFORE_TEARDOWN])
-
-    def _notify_hooks(
-        self, item: pytest.Item, sessions: "Mapping[str, Session]"
-    ) -> None:
-        """Notify hooks of an infrastructure error, once."""
-        error = item.stash.get(_UNREPORTED_ERROR, None)
-        if error is None:
-            return
-
-        del item.stash[_UNREPORTED_ERROR]
-        session_id = getattr(error, "session_id", None)
-        # An error before there was a session names none: the hook then gets the test's first one.
-        session = next(iter(sessions.values()), None)
-        for candidate in sessions.values():
-            if str(candidate.id) == session_id:
-                session = candidate
-                break
-
-        item.ihook.pytest_device_infrastructure_error(
-            item=item, error=error, device_session=session
-        )
 
     # After pytest's own, which sets the error of unittest.
     @pytest.hookimpl(specname="pytest_runtest_makereport")
@@ -464,9 +428,6 @@ class DeviceTests(TimerNotes):
         if error not in getattr(raised, "exceptions", ()):
             text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
             self._replace_text(item, phase, self._redactor.text(text), error)
-
-        if verdict is Verdict.INFRASTRUCTURE and phase.report.when != "teardown":
-            item.stash[_UNREPORTED_ERROR] = error
 
         return verdict
 

@@ -7,7 +7,6 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_device.errors import DeviceError
     from pytest_device.sessions.models import Session
     from pytest_device.verdict import Verdict
 
@@ -22,30 +21,6 @@ def pytest_device_request(
     """
 
 
-def pytest_device_created(
-    item: pytest.Item | None, session_id: str, url: str, label: str
-) -> None:
-    """React to a session that the service has created; it is not ready yet, and may never be.
-
-    ``item`` is the current test, which need not be the one that gets the device: devices of later tests boot ahead. It is
-    None before the first test. ``url`` is the session's page, ``label`` its platform and type, for example
-    ``android appium``. An exception doesn't fail the test: it becomes a line in the summary at the end of the run.
-    """
-
-
-def pytest_device_start_failed(
-    item: pytest.Item | None, session_id: str, url: str, reason: str, attempt: int
-) -> None:
-    """React to a session that did not become ready.
-
-    ``session_id`` and ``url`` are empty if the service created none. ``attempt`` is the number of the attempt that
-    replaces it, 0 if none does: the tests that wait for it then get an error. ``item`` and exceptions are as for
-    ``pytest_device_created``.
-
-    It is not called for a create call that the service refused: no session started.
-    """
-
-
 def pytest_device_ready(item: pytest.Item, device_session: "Session") -> None:
     """React to a session that is ready, before its first test uses it."""
 
@@ -54,15 +29,6 @@ def pytest_device_stopping(item: pytest.Item, device_session: "Session") -> None
     """Save what a session recorded, before it is stopped.
 
     ``item`` is the last test that used it. An exception is an error of that test; the session is still stopped.
-    """
-
-
-def pytest_device_infrastructure_error(
-    item: pytest.Item, error: "DeviceError", device_session: "Session | None"
-) -> None:
-    """React to an infrastructure error, after the test's teardown.
-
-    ``device_session`` is None if there was none yet.
     """
 
 

@@ -21,7 +21,6 @@ from pytest_device.sessions.events import (
     Created,
     Event,
     Note,
-    StartFailed,
     TakenOver,
     masked,
     session_id_of,
@@ -60,7 +59,7 @@ class EventLog:
         """The current or last test."""
 
     def event(self, event: Event) -> None:
-        """Record an event, with masked texts; show it, and let the suite's hooks react to it."""
+        """Record an event, with masked texts, and show it."""
         event = timed(masked(event, self._redactor.text), time.time())
         self._events.append(event)
 
@@ -70,29 +69,6 @@ class EventLog:
 
         if self._terminal:
             self._terminal.show_event(event)
-
-        self._call_hook_of(event)
-
-    def _call_hook_of(self, event: Event) -> None:
-        """Let the suite react to an event of a session that starts."""
-        hook = self.item.ihook if self.item else self._config.hook
-        if isinstance(event, Created):
-            self.call_hook(
-                hook.pytest_device_created,
-                item=self.item,
-                session_id=event.session.session_id,
-                url=event.session.url,
-                label=event.session.label,
-            )
-        elif isinstance(event, StartFailed):
-            self.call_hook(
-                hook.pytest_device_start_failed,
-                item=self.item,
-                session_id=event.session.session_id,
-                url=event.session.url,
-                reason=event.reason,
-                attempt=event.attempt,
-            )
 
     def call_hook(self, hook: "HookCaller", **arguments: object) -> None:
         """Call a hook of the suite where an exception would lose a device or a report: it becomes a note instead."""
