@@ -51,24 +51,6 @@ def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_tes
     pytester.runpytest().assert_outcomes(passed=4)
 
 
-def test_the_live_preview_is_available_if_the_service_has_one(
-    pytester: pytest.Pytester,
-) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.device(platform="android", type="web-preview-only")
-        def test_preview(device_preview_url): assert device_preview_url.startswith("https://")
-
-        @pytest.mark.device(platform="android", type="appium")
-        def test_none(device_preview_url): assert device_preview_url is None
-        """
-    )
-
-    pytester.runpytest().assert_outcomes(passed=2)
-
-
 def test_a_preview_has_no_environment(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_it="""

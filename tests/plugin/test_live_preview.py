@@ -11,7 +11,7 @@ SUITE = """
 import pytest
 
 @pytest.mark.device(platform="android")
-def test_one(device_session, device_preview_url): pass
+def test_one(device_session): pass
 """
 SECRET = ".simulated.invalid/preview"
 

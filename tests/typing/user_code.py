@@ -85,13 +85,12 @@ def test_chats(
 def test_has_a_room(
     device_platform: Platform,
     device_identifier: str | None,
-    device_preview_url: str | None,
     device_environment: Mapping[str, str],
     device_process_environment: Mapping[str, str],
     device_artifacts_dir: Path,
 ) -> None:
     (device_artifacts_dir / f"{device_platform.value}.txt").write_text(
-        device_preview_url or device_identifier or ""
+        device_identifier or ""
     )
     assert device_environment.keys() == device_process_environment.keys()
 

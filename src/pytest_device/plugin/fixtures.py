@@ -118,13 +118,6 @@ def device_identifier(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
-def device_preview_url(device_session: "Session") -> str | None:
-    """Provide the URL of the live preview of the test's device, None if the service has none."""
-    config = device_session.remote_config
-    return config.web_preview_url if config else None
-
-
-@pytest.fixture
 def device_drivers(
     request: pytest.FixtureRequest,
     device_appium_options: "Options | Mapping[str, Options]",

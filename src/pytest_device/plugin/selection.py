@@ -17,7 +17,6 @@ SINGLE_DEVICE: Final = frozenset(
         "device_agent_device",
         "device_argent",
         "device_driver",
-        "device_preview_url",
         "device_environment",
         "device_process_environment",
         "device_platform",
