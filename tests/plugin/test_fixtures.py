@@ -16,7 +16,7 @@ def fixtures(service: FaultyService) -> FaultyService:
     return service
 
 
-def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_test(
+def test_the_environment_of_a_controller_is_a_mapping(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -27,20 +27,14 @@ def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_tes
         OTHERS = ["NO_UPDATE_NOTIFIER", "PLATFORM", "SESSION", "STATE_DIR"]
 
         @pytest.mark.device(platform="android")
-        def test_mapping(device_environment):
+        def test_mapping(device_environment, device_session):
+            token = device_session.remote_config.agent_device_remote_session_token.get_secret_value()
+            assert device_environment[NAMES[1]] == token
             assert sorted(device_environment) == sorted([*NAMES, *[f"AGENT_DEVICE_{name}" for name in OTHERS]])
             assert os.stat(device_environment["AGENT_DEVICE_STATE_DIR"]).st_mode & 0o77 == 0
             assert NAMES[0] not in os.environ
             code = f"import os; assert os.environ[{NAMES[0]!r}]"
             subprocess.run([sys.executable, "-c", code], env={**os.environ, **device_environment}, check=True)
-
-        @pytest.mark.device(platform="android")
-        @pytest.mark.usefixtures("device_process_environment")
-        def test_process(device_session):
-            token = device_session.remote_config.agent_device_remote_session_token.get_secret_value()
-            assert os.environ[NAMES[1]] == token
-
-        def test_after(): assert NAMES[0] not in os.environ
 
         @pytest.mark.device(platform="ios", type="argent")
         def test_argent(device_environment):
@@ -48,7 +42,7 @@ def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_tes
         """
     )
 
-    pytester.runpytest().assert_outcomes(passed=4)
+    pytester.runpytest().assert_outcomes(passed=2)
 
 
 def test_a_preview_has_no_environment(pytester: pytest.Pytester) -> None:

@@ -76,7 +76,6 @@ _TYPES: Final = {
     ),
 }
 """The session type that each fixture needs."""
-_ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
 _SCOPES: Final = ("function", "class", "module", "package", "session")
 """From the narrowest to the widest."""
 _SHARES: Final = {
@@ -463,8 +462,8 @@ def _wrong_fixtures(
         if others := {kind.value for kind in types} - {needed}:
             yield f"{name} needs type={needed!r}, not {min(others)!r}: add type={needed!r} to the marker"
 
-    if _ENVIRONMENTS & requested and SessionType.WEB_PREVIEW_ONLY in types:
-        yield f"{min(_ENVIRONMENTS & requested)} needs a controller, but type='web-preview-only' has none"
+    if "device_environment" in requested and SessionType.WEB_PREVIEW_ONLY in types:
+        yield "device_environment needs a controller, but type='web-preview-only' has none"
 
 
 def _arguments_of_unittest(item: pytest.Function) -> Iterator[str]:

@@ -232,17 +232,6 @@ def device_environment(
 
 
 @pytest.fixture
-def device_process_environment(
-    device_environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> Mapping[str, str]:
-    """Set the variables of ``device_environment`` in this process for the duration of the test."""
-    for name, value in device_environment.items():
-        monkeypatch.setenv(name, value)
-
-    return device_environment
-
-
-@pytest.fixture
 def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Provide a directory for the test's artifacts: in ``--device-artifacts-dir`` if that is set, else ``tmp_path``."""
     from pytest_device.plugin.options import settings_of

@@ -18,7 +18,6 @@ SINGLE_DEVICE: Final = frozenset(
         "device_argent",
         "device_driver",
         "device_environment",
-        "device_process_environment",
         "device_platform",
         "device_identifier",
         *SCOPED_DRIVERS,
