@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pytest_device.controllers.agent_device import AgentDevice as AgentDevice
-    from pytest_device.controllers.appium.connection import DriverPolicy as DriverPolicy
     from pytest_device.controllers.argent import Argent as Argent
     from pytest_device.controllers.argent import Tool as Tool
     from pytest_device.controllers.snapshot import Node as Node
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
 
 _NAMES_OF: Final = {
     "controllers.agent_device": "AgentDevice",
-    "controllers.appium.connection": "DriverPolicy",
     "controllers.argent": "Argent Tool",
     "controllers.snapshot": "Node Snapshot",
     "errors": (

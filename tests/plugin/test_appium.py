@@ -356,24 +356,11 @@ def test_the_default_platform_of_an_option_class_is_not_the_suites_choice(
 def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
     pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:
-    hangs = Answer(rest=b" ", pause=60)
+    refused = refuses("unknown error", "the session is busy")
     controller.answer = lambda call: (
-        hangs if call.startswith("DELETE") else appium()(call)
+        refused if call.startswith("DELETE") else appium()(call)
     )
     suite(pytester, DRIVEN)
-    pytester.makeconftest(
-        """
-        import pytest, pytest_device
-
-        @pytest.fixture
-        def device_driver_policy():
-            return pytest_device.DriverPolicy(timeout_seconds=0.3)
-
-        @pytest.fixture
-        def device_appium_options():  # gives the start a limit of its own
-            return {"appium:wdaLaunchTimeout": 100}
-        """
-    )
 
     pytester.runpytest().assert_outcomes(passed=2)
 
@@ -864,34 +851,6 @@ def test_no_traceback_style_shows_frames_of_clients(
     result.stdout.fnmatch_lines(["*no element found*"])
     result.stdout.no_fnmatch_line("*/selenium/*")
     result.stdout.no_fnmatch_line("*at a line*")
-
-
-POLICY = """
-import pytest
-
-@pytest.fixture
-def {fixture}(): return {{"timeout_seconds": 600}}
-"""
-
-
-@pytest.mark.usefixtures("controller")
-@pytest.mark.parametrize(
-    ("fixture", "needed"),
-    [("device_wait_policy", "WaitPolicy"), ("device_driver_policy", "DriverPolicy")],
-)
-def test_a_policy_that_is_a_mapping_is_a_configuration_error_that_names_its_fixture(
-    pytester: pytest.Pytester, fixture: str, needed: str
-) -> None:
-    pytester.makeconftest(POLICY.format(fixture=fixture))
-    suite(pytester, ONE)
-
-    result = pytester.runpytest()
-
-    result.assert_outcomes(errors=1)
-    reported = (
-        f"{fixture} returned {{'timeout_seconds': 600}}; it must return a {needed}"
-    )
-    result.stdout.fnmatch_lines([f"config: {reported}", "config: test_it.py::test_one"])
 
 
 def test_a_failed_lookup_in_a_unittest_class_has_no_frames_of_clients_and_servers(

@@ -197,27 +197,6 @@ def test_slow(device_driver): pass
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.usefixtures("service")
-def test_a_failure_of_the_suite_while_a_driver_starts_is_not_called_a_timeout(
-    pytester: pytest.Pytester,
-) -> None:
-    pytester.makepyfile(
-        f"""{DRIVEN}
-@pytest.fixture
-def device_driver_policy(): pytest.fail("the suite's own")
-
-@pytest.mark.timeout(60)
-def test_fails(device_driver): pass
-"""
-    )
-
-    result = pytester.runpytest()
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*the suite's own"])
-    result.stdout.no_fnmatch_line("*pytest-timeout*")
-
-
 class TimerSettings(NamedTuple):
     """The part of pytest-timeout's settings in use."""
 

@@ -24,7 +24,6 @@ from pytest_device import (
     DeviceClient,
     DeviceError,
     DeviceLease,
-    DriverPolicy,
     NotFoundError,
     Platform,
     Session,
@@ -123,11 +122,6 @@ def device_appium_options() -> UiAutomator2Options:
     return UiAutomator2Options().load_capabilities(
         {"appium:autoGrantPermissions": True}
     )
-
-
-@pytest.fixture
-def device_driver_policy(device_driver_policy: DriverPolicy) -> DriverPolicy:
-    return replace(device_driver_policy, timeout_seconds=600, direct_connection=False)
 
 
 @pytest.fixture

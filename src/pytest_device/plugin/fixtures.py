@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
     from pytest_device.controllers.agent_device import AgentDevice
-    from pytest_device.controllers.appium.connection import DriverPolicy
     from pytest_device.controllers.argent import Argent
     from pytest_device.plugin.provider.devices import Devices
     from pytest_device.sessions.client import SessionClient
@@ -50,14 +49,6 @@ def device_appium_options() -> "Options | Mapping[str, Options]":
     They take precedence over the capabilities that the service returns for its device.
     """
     return {}
-
-
-@pytest.fixture
-def device_driver_policy() -> "DriverPolicy":
-    """Return how Appium drivers connect to their servers; override it to change the timeout of commands."""
-    from pytest_device.controllers.appium.connection import DriverPolicy
-
-    return DriverPolicy()
 
 
 @pytest.fixture
@@ -121,7 +112,6 @@ def device_identifier(request: pytest.FixtureRequest) -> str | None:
 def device_drivers(
     request: pytest.FixtureRequest,
     device_appium_options: "Options | Mapping[str, Options]",
-    device_driver_policy: "DriverPolicy",
     device_sessions: "Mapping[str, Session]",
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Provide an Appium driver for each device of the test, by its marker's name; quit after the test."""
@@ -129,9 +119,7 @@ def device_drivers(
 
     del device_sessions  # needed for its setup only
 
-    with started(
-        _devices(request), request.node, device_appium_options, device_driver_policy
-    ) as drivers:
+    with started(_devices(request), request.node, device_appium_options) as drivers:
         yield drivers
 
 

@@ -31,7 +31,7 @@ _logger = logging.getLogger("pytest_device")
 
 @dataclass(frozen=True, slots=True)
 class DriverPolicy:
-    """How a driver connects to its Appium server: the value of the fixture ``device_driver_policy``.
+    """How a driver connects to its Appium server.
 
     Attributes:
         timeout_seconds: The maximum duration of each command, including the start, which installs the app.

@@ -202,7 +202,7 @@ def _start_error(
 
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, ReadTimeoutError):
-        reason = f"no response within {policy.timeout_seconds:g} s (device_driver_policy sets the timeout)"
+        reason = f"no response within {policy.timeout_seconds:g} s"
 
     return ControllerError(
         f"Appium did not start a driver: {reason.strip()} (session page: {session.url})"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.controllers.appium.connection import DriverPolicy, url_of
+from pytest_device.controllers.appium.connection import url_of
 from pytest_device.controllers.appium.drivers import driver, load_client
 from pytest_device.controllers.appium.options import (
     capabilities_of,
@@ -28,7 +28,6 @@ from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (
     DRIVERS,
     STARTS,
-    check_policy,
     check_type,
     providing,
 )
@@ -53,15 +52,14 @@ _DRIVING: Final = {"device_driver", "device_drivers", *SCOPED_DRIVERS}
 
 @contextmanager
 def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
-    """Provide the driver for a wider-scoped fixture, with the options and policy of its first test."""
+    """Provide the driver for a wider-scoped fixture, with the options of its first test."""
     item: Any = devices.item
     values = item._request.getfixturevalue  # noqa: SLF001  # the test's fixtures: wider ones may not request them
     options = item.funcargs[_OPTIONS] = values(_OPTIONS)
-    policy = values("device_driver_policy")
     _ = values("device_sessions")
 
     with (
-        started(devices, item, options, policy) as drivers,
+        started(devices, item, options) as drivers,
         devices.held_drivers.holding(fixture, item, drivers),
     ):
         yield drivers[SINGLE]
@@ -74,7 +72,6 @@ def started(
     devices: Devices,
     item: pytest.Item,
     options: "Options | Mapping[str, Options]",
-    policy: DriverPolicy,
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Start a driver on each session of a test; quit them at the end, except for those that are kept."""
     sessions = sessions_of(item)
@@ -82,7 +79,6 @@ def started(
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
         starting.enter_context(devices.reporting_once())
-        check_policy(policy, "device_driver_policy", DriverPolicy)
         starts = item.stash.setdefault(STARTS, {})
 
         for session in sessions.values():
@@ -109,7 +105,6 @@ def started(
                     session.session,
                     complete,
                     request=request,
-                    policy=policy,
                     start_seconds=seconds,
                     leave=partial(devices.leaves_driver, session),
                     lost=lost,
