@@ -1,10 +1,8 @@
 """Sign-in, with a provider that belongs to the test run."""
 
-from collections.abc import Callable
-
 import pytest
 
-from pytest_device.auth import TokenResponse, link_with_tokens
+from pytest_device.auth import link_with_tokens
 from pytest_device.auth.provider import IdentityProvider
 
 from .notes_app import NotesApp
@@ -30,9 +28,9 @@ def test_a_user_denies(app: NotesApp) -> None:
 
 
 @pytest.fixture
-def signed_in(app: NotesApp, device_sign_in: Callable[[str], TokenResponse]) -> NotesApp:
+def signed_in(app: NotesApp, device_identity_provider: IdentityProvider) -> NotesApp:
     """Start with a signed-in user, without the pages of the provider."""
-    app.open(link_with_tokens("notes://redirect", device_sign_in("ada")))
+    app.open(link_with_tokens("notes://redirect", device_identity_provider.sign_in("ada")))
     return app
 
 

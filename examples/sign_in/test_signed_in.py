@@ -1,14 +1,13 @@
 """Tests that start with a signed-in user, through launch arguments or a deep link."""
 
-from collections.abc import Callable
-
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy
 from appium.webdriver.webdriver import WebDriver
 from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.wait import WebDriverWait
 
-from pytest_device.auth import TokenResponse, launch_arguments, link_with_tokens
+from pytest_device.auth import launch_arguments, link_with_tokens
+from pytest_device.auth.provider import IdentityProvider
 
 pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
 
@@ -18,9 +17,6 @@ def by_test_id(name: str) -> tuple[str, str]:
     return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
 
 
-SignIn = Callable[[str], TokenResponse]
-
-
 def wait_for_greeting(driver: WebDriver) -> None:
     status = by_test_id("status")
     WebDriverWait(driver, 10).until(expected_conditions.text_to_be_present_in_element(status, "Hello Ada"))
@@ -28,14 +24,15 @@ def wait_for_greeting(driver: WebDriver) -> None:
 
 class TestByLaunchArguments:
     @pytest.fixture
-    def app_arguments(self, app_arguments: list[str], device_sign_in: SignIn) -> list[str]:
-        return [*app_arguments, *launch_arguments(device_sign_in("ada"))]
+    def app_arguments(self, app_arguments: list[str], device_identity_provider: IdentityProvider) -> list[str]:
+        return [*app_arguments, *launch_arguments(device_identity_provider.sign_in("ada"))]
 
     def test_begins_signed_in(self, device_driver: WebDriver) -> None:
         wait_for_greeting(device_driver)
 
 
-def test_a_link_signs_in(device_driver: WebDriver, device_sign_in: SignIn) -> None:
-    device_driver.get(link_with_tokens("account://signed-in", device_sign_in("ada")))
+def test_a_link_signs_in(device_driver: WebDriver, device_identity_provider: IdentityProvider) -> None:
+    tokens = device_identity_provider.sign_in("ada")
+    device_driver.get(link_with_tokens("account://signed-in", tokens))
 
     wait_for_greeting(device_driver)

@@ -402,9 +402,9 @@ def test_fixtures_are_used_in_teardowns_without_a_warning(
         from pytest_device import device_step
 
         @pytest.fixture(scope="class")
-        def shared(request, device_sign_in):
-            yield device_sign_in
-            assert device_sign_in("user").access_token
+        def shared(request, device_identity_provider):
+            yield device_identity_provider.sign_in
+            assert device_identity_provider.sign_in("user").access_token
 
         @pytest.fixture
         def cleaned(device_session, device_sessions, device_lease, device_push):

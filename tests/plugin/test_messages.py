@@ -25,17 +25,20 @@ def device_service_settings():
     return {"device_identity_provider": {"users": users, "clients": clients}}
 """
 MISTAKES = {
-    "user": ('device_sign_in("adda")', "unknown user 'adda': did you mean 'ada'?"),
+    "user": (
+        'device_identity_provider.sign_in("adda")',
+        "unknown user 'adda': did you mean 'ada'?",
+    ),
     "scope": (
-        'device_sign_in("ada", ["openid", "profil"])',
+        'device_identity_provider.sign_in("ada", ["openid", "profil"])',
         "the client 'app' has no scope 'profil': did you mean 'profile'?",
     ),
     "scopes": (
-        'device_sign_in("ada", "openid profile")',
+        'device_identity_provider.sign_in("ada", "openid profile")',
         "scopes 'openid profile' must be a list",
     ),
     "client": (
-        'device_sign_in("ada", client_id="ap")',
+        'device_identity_provider.sign_in("ada", client_id="ap")',
         "unknown client 'ap': did you mean 'app'?",
     ),
     "endpoint": (
@@ -55,7 +58,7 @@ MISTAKES = {
         "redirect_url: did you mean 'redirect_uri'?",
     ),
     "denied": (
-        'device_identity_provider.fail("authorize", "deny"); device_sign_in("bob")',
+        'device_identity_provider.fail("authorize", "deny"); device_identity_provider.sign_in("bob")',
         "the test denied the request",
     ),
     "unreachable": (
@@ -155,7 +158,9 @@ def test_a_mistake_is_shown_as_a_sentence_at_the_line_of_the_test(
 
 def test_the_whole_traceback_is_shown_on_request(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
-    pytester.makepyfile('def test_it(device_sign_in): device_sign_in("adda")')
+    pytester.makepyfile(
+        'def test_it(device_identity_provider): device_identity_provider.sign_in("adda")'
+    )
 
     result = pytester.runpytest_subprocess("--full-trace", "-p", "no:cacheprovider")
 

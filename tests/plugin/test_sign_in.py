@@ -24,25 +24,25 @@ def test_tests_share_a_users_tokens_until_they_are_stale(
     pytester.makepyfile("""
         seen = {}
 
-        def test_first(device_sign_in, device_identity_provider):
-            seen["ada"] = device_sign_in("ada")
+        def test_first(device_identity_provider):
+            seen["ada"] = device_identity_provider.sign_in("ada")
             assert device_identity_provider.wait_for_sign_in("ada").user == "ada"
 
-        def test_same(device_sign_in):
-            assert device_sign_in("ada") is seen["ada"]
-            assert device_sign_in("bob").access_token != seen["ada"].access_token
-            assert device_sign_in("ada", scopes=["openid"]) is not seen["ada"]
+        def test_same(device_identity_provider):
+            assert device_identity_provider.sign_in("ada") is seen["ada"]
+            assert device_identity_provider.sign_in("bob").access_token != seen["ada"].access_token
+            assert device_identity_provider.sign_in("ada", scopes=["openid"]) is not seen["ada"]
 
-        def test_refreshed_once_expired(device_sign_in, device_identity_provider):
+        def test_refreshed_once_expired(device_identity_provider):
             device_identity_provider.clock.advance(3601)
-            fresh = device_sign_in("ada")
+            fresh = device_identity_provider.sign_in("ada")
             assert fresh.refresh_token != seen["ada"].refresh_token
             assert device_identity_provider.tokens[-1].grant_type == "refresh_token"
-            assert device_sign_in("ada") is fresh
+            assert device_identity_provider.sign_in("ada") is fresh
 
-        def test_signed_in_again_once_revoked(device_sign_in, device_identity_provider):
+        def test_signed_in_again_once_revoked(device_identity_provider):
             device_identity_provider.revoke_user("ada")
-            assert device_sign_in("ada")
+            assert device_identity_provider.sign_in("ada")
             assert device_identity_provider.tokens[-1].grant_type == "authorization_code"
     """)
 
@@ -63,8 +63,8 @@ def test_no_secret_reaches_a_report_or_a_file(
         import httpx
         from pytest_device import auth
 
-        def test_fails(device_sign_in, device_identity_provider):
-            tokens = device_sign_in("ada")
+        def test_fails(device_identity_provider):
+            tokens = device_identity_provider.sign_in("ada")
             device_identity_provider.automatic_user = "ada"
             discovery = auth.fetch_discovery(device_identity_provider.issuer)
             app = {"client_id": "server", "redirect_uri": "myapp://redirect", "scopes": ["profile"]}
@@ -115,7 +115,9 @@ def test_an_unknown_argument_of_the_provider_is_named(
         def device_service_settings():
             return {"device_identity_provider": {"client": "app"}}
     """)
-    pytester.makepyfile('def test_it(device_sign_in): device_sign_in("ada")')
+    pytester.makepyfile(
+        'def test_it(device_identity_provider): device_identity_provider.sign_in("ada")'
+    )
 
     result = pytester.runpytest()
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_device.app.project import Project
     from pytest_device.app.vendor import VendorProfile
     from pytest_device.auth.provider import Client, IdentityProvider
-    from pytest_device.auth.token import TokenResponse
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.notifications.content import PushMessage
     from pytest_device.notifications.endpoint import PushEndpoint
@@ -117,14 +116,6 @@ def device_identity_provider(
         device_service_settings,
         clients=[_app_client(request.config)],
     )
-
-
-@pytest.fixture(scope="session")
-def device_sign_in(
-    device_identity_provider: "IdentityProvider",
-) -> "Callable[..., TokenResponse]":
-    """Provide a function that signs a user in and returns the tokens: ``device_sign_in("ada")``, without a browser."""
-    return device_identity_provider.sign_in
 
 
 @pytest.fixture
