@@ -89,7 +89,7 @@ _XUNIT: Final = (
     "_xunit_setup_module_fixture_",
 )
 """Prefixes of pytest's names for the setup of classes and modules."""
-_OF_REQUEST: Final = frozenset({"device_platform", "device_identifier"})
+_OF_REQUEST: Final = frozenset({"device_platform"})
 """The device fixtures that return a part of the request, without a session."""
 _IS_REPLACED: Final = pytest.StashKey[bool]()
 """Whether the suite replaces the device fixtures of a test."""
@@ -163,7 +163,9 @@ def _parametrize(
     for name in arguments:
         if name not in metafunc.fixturenames:
             metafunc.fixturenames.append(name)
-    metafunc.parametrize(",".join(arguments), values, ids=ids, indirect=True)
+    # The platform has a fixture of its own.
+    indirect = [name for name in arguments if name == PLATFORM_ARGUMENT]
+    metafunc.parametrize(",".join(arguments), values, ids=ids, indirect=indirect)
 
 
 def begin_with_devices(
@@ -445,7 +447,7 @@ def _wrong_fixtures(
     types = {requirement.request.type for requirement in requirements.values()}
 
     if SINGLE not in devices:
-        of_one = SINGLE_DEVICE & requested - {PLATFORM_ARGUMENT, IDENTIFIER}
+        of_one = SINGLE_DEVICE & requested - {PLATFORM_ARGUMENT}
         # Report a fixture or the one that it builds on, not both.
         for name in sorted(of_one - {"device_session"} or of_one):
             instead = f"{name}s" if f"{name}s" in MULTI_DEVICE else "device_sessions"

@@ -103,12 +103,6 @@ def device_platform(request: pytest.FixtureRequest) -> "Platform":
 
 
 @pytest.fixture
-def device_identifier(request: pytest.FixtureRequest) -> str | None:
-    """Provide the identifier that the test requests for its device, even before its session; None if it names none."""
-    return _request_of(request, "device_identifier").device_identifier
-
-
-@pytest.fixture
 def device_drivers(
     request: pytest.FixtureRequest,
     device_appium_options: "Options | Mapping[str, Options]",

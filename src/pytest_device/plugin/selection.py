@@ -19,7 +19,6 @@ SINGLE_DEVICE: Final = frozenset(
         "device_driver",
         "device_environment",
         "device_platform",
-        "device_identifier",
         *SCOPED_DRIVERS,
     }
 )
