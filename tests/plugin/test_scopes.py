@@ -352,38 +352,6 @@ def test_three(signed_in): pass
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_the_device_of_a_shared_driver_is_stopped_before_the_teardown_of_fixtures_that_do_not_use_it(
-    pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
-) -> None:
-    pytester.makepyfile(
-        HEAD
-        + """
-used = []
-
-@pytest.fixture(scope="session")
-def unrelated(device_client):
-    yield
-    assert device_client.get(used[-1]).status == "stopped"
-
-@pytest.fixture(scope="session")
-def signed_in(session_device_driver, device_client):
-    yield
-    assert device_client.get(used[-1]).status == "in-progress"
-
-@pytest.fixture(autouse=True)
-def order(unrelated, signed_in): pass
-
-def test_one(device_session): used.append(device_session.id)
-def test_two(device_session): assert used == [device_session.id]
-"""
-    )
-
-    pytester.runpytest().assert_outcomes(passed=2)
-
-    assert drivers(controller) == (1, 1)
-    assert service.statuses() == ["stopped"]
-
-
 def test_a_crashed_app_is_started_again_for_the_next_test_on_the_same_device(
     pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:

@@ -163,8 +163,7 @@ class DeviceTests(TimerNotes):
         held = sessions_of(item)
         self._evidence.begin_teardown(item)
         try:
-            with self.devices.tearing_down(item, nextitem):
-                result = yield
+            result = yield
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise  # the end of the run stops the remaining sessions
         except BaseException as error:  # including what pytest.fail() raises
@@ -180,12 +179,6 @@ class DeviceTests(TimerNotes):
         self.devices.release(item, nextitem)
         return result
 
-    def pytest_fixture_post_finalizer(self) -> None:
-        """Leave its devices to a test whose teardown fails, so that a lost one is found."""
-        item = self.devices.item
-        if item is not None and self._evidence.is_teardown_failing(item):
-            self.devices.hold_during_teardown()
-
     def _find_fault(
         self, item: pytest.Item, held: Sessions, error: BaseException
     ) -> None:
@@ -193,11 +186,7 @@ class DeviceTests(TimerNotes):
         if _FAULT in item.stash:
             return
 
-        # The run itself may have stopped one after the last fixture that uses it.
-        running = {
-            name: session for name, session in held.items() if not session.is_over
-        }
-        fault = self._failure_cause(item, running, error)
+        fault = self._failure_cause(item, held, error)
         if fault is None:
             return
 

@@ -85,8 +85,6 @@ def device_sessions(
     with forwarded(request.config, devices.settings, sessions.values()):
         yield sessions
 
-    devices.release_early()  # pytest has torn down all fixtures that depend on this one
-
 
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":

@@ -151,8 +151,6 @@ class _Checks:
 
 
 _CHECKS: Final = pytest.StashKey[_Checks]()
-_TEARDOWN_SINCE: Final = pytest.StashKey[float]()
-"""When the teardown began, on the recorder's clock."""
 _BEFORE_TEAR_DOWN: Final = pytest.StashKey[Evidence]()
 """What was taken before the ``tearDown`` of unittest, which is a part of the test for pytest."""
 _FAILURES: Final = pytest.StashKey[dict[Path, int]]()
@@ -392,16 +390,6 @@ class EvidenceTaker:
     def begin_teardown(self, item: pytest.Item) -> None:
         """Note that the teardown of a test begins: checks that fail from now on belong to it."""
         item.stash[_CHECKS] = _Checks()
-        item.stash[_TEARDOWN_SINCE] = self._recorder.now()
-
-    def is_teardown_failing(self, item: pytest.Item) -> bool:
-        """Return whether the last command of a teardown failed: its error is raised only after all fixtures are torn down."""
-        since = item.stash.get(_TEARDOWN_SINCE, None)
-        recording = item.stash.get(RECORDING, None)
-        if since is None or recording is None:
-            return False
-
-        return has_failed_since(since, recording.actions)
 
     def _new_evidence(self, item: pytest.Item, directory: Path) -> Evidence:
         recording = item.stash.get(RECORDING, None)

@@ -118,10 +118,6 @@ class Devices:
         self.item: pytest.Item | None = None
         """The current or last test."""
         self._plan: Plan | None = None
-        self._teardown: tuple[pytest.Item, pytest.Item | None] | None = None
-        """The test that is being torn down, and the next one."""
-        self._early_error: DeviceError | None = None
-        """Why a session could not be stopped in the middle of a teardown."""
         self.permits = _permits(settings, redactor, breaker)
         self.warm = _warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
@@ -284,11 +280,8 @@ class Devices:
     def _keeps(self, item: pytest.Item | None) -> bool:
         """Return whether to leave the sessions of a failed test running."""
         has_failed = item is not None and item.stash.get(FAILED, False)
-        return has_failed and self._may_keep()
-
-    def _may_keep(self) -> bool:
-        """Return whether sessions of failed tests are left running."""
-        return self.settings.keep_on_failure and not self._pause.is_possible()
+        may_keep = self.settings.keep_on_failure and not self._pause.is_possible()
+        return has_failed and may_keep
 
     def _keep(self, sessions: Sessions) -> None:
         for session in sessions.values():
@@ -300,66 +293,12 @@ class Devices:
                 self.backend.keep(str(session.session.id))
                 self._pool.keep(session)
 
-    @contextmanager
-    def tearing_down(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> "Generator[None]":
-        """Tear down a test in the block, in which ``release_early`` may take its sessions back."""
-        self._teardown = (item, nextitem)
-        try:
-            yield
-        finally:
-            self._teardown = None
-
-    def hold_during_teardown(self) -> None:
-        """Leave the sessions to the test that is being torn down until ``release``: its teardown may be failing.
-
-        Whether one of them is gone can then be looked up.
-        """
-        self._teardown = None
-
-    def release_early(self) -> None:
-        """Take sessions back in the middle of a teardown, once no fixture that is left uses them.
-
-        The other fixtures may take long to tear down, and a device would be billed meanwhile. An error is raised by
-        ``release``, after the teardown.
-        """
-        # A driver is replaced before a test, or the sessions are held.
-        if self._teardown is None:
-            return
-
-        item, nextitem = self._teardown
-        # Kept even if only the rest of the teardown fails; needed again.
-        if self._may_keep() or runs_again(item):
-            return
-
-        try:
-            self._release(item, nextitem, is_repeated=False)
-        except DeviceError as error:
-            self._early_error = error
-
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running after a failure."""
-        early_error = self._early_error
-        self._early_error = None
-
-        try:
-            self._release(item, nextitem, is_repeated=runs_again(item))
-        except DeviceError as error:
-            if early_error is None:
-                raise
-
-            early_error.add_note(str(error))
-
-        if early_error:
-            raise early_error
-
-    def _release(
-        self, item: pytest.Item, nextitem: pytest.Item | None, *, is_repeated: bool
-    ) -> None:
         if self._is_forked():  # the process that acquired them releases them
             return
 
+        is_repeated = runs_again(item)
         release_starts(item)
         keep = self._keeps(item)
         released = self.held_drivers.released(sessions_of(item), keep=keep)

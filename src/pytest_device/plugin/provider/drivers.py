@@ -64,8 +64,6 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
     ):
         yield drivers[SINGLE]
 
-    devices.release_early()
-
 
 @contextmanager
 def started(
