@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.plugin.runs import SERVICE_OF_RUN
 
 WITH_DEVICE = """
 @pytest.mark.device(platform="{name}", share="run")
@@ -387,87 +386,6 @@ def test_the_users_dist_option_is_respected(suite: Suite) -> None:
 
     result.assert_outcomes(passed=8)
     result.stdout.no_fnmatch_line("*DeviceScheduling*")
-    assert len([line for line in result.outlines if "--dist load" in line]) == 1
-
-
-@pytest.mark.nightly
-def test_nothing_is_reported_about_dist_with_stepwise(suite: Suite) -> None:
-    suite.make(android=2, ios=2)
-
-    suite.run("-n2", "--dist=load", "--sw").stdout.no_fnmatch_line("*device --dist *")
-
-
-@pytest.fixture
-def one_worker(suite: Suite, once: Once) -> Ran:
-    """One platform after the other, on one worker, as the user's ``--dist`` has it."""
-
-    def run() -> pytest.RunResult:
-        suite.make(android=1, ios=3)
-        return suite.run("-n1", "--dist=load", "-v")
-
-    return once("one worker", run)
-
-
-def test_nothing_is_reported_about_a_dist_option_without_a_cost(
-    one_worker: Ran,
-) -> None:
-    one_worker.result.assert_outcomes(passed=4)
-    one_worker.result.stdout.no_fnmatch_line("*device --dist *")
-
-
-def test_an_unneeded_device_is_stopped_before_the_end_with_any_scheduler(
-    one_worker: Ran,
-) -> None:
-    lines = one_worker.result.outlines
-    stopped = next(
-        place
-        for place, line in enumerate(lines)
-        if "android agent-device: stopped" in line
-    )
-    last = next(
-        place
-        for place, line in enumerate(lines)
-        if "PASSED" in line and "test_ios[2]" in line
-    )
-    assert stopped < last
-
-
-def test_an_unneeded_device_is_stopped_after_a_test_without_one(suite: Suite) -> None:
-    suite.pytester.makepyfile(
-        f"""
-{SERVICE_OF_RUN}
-import time, pytest
-
-@pytest.fixture(scope="session")
-def service():
-    service = service_of_run()
-    yield service
-    service.close()
-
-@pytest.mark.device(platform="android", share="run")
-def test_android(device_session): pass
-
-@pytest.mark.parametrize("n", range(100))
-def test_plain(n, service):
-    if "in-progress" in service.statuses():
-        time.sleep(0.2)  # while the worker is notified that no test to come needs the device
-"""
-    )
-
-    result = suite.run("-n1", "--dist=load", "--device-no-reorder", "-v")
-
-    result.assert_outcomes(passed=101)
-    stopped = next(
-        place
-        for place, line in enumerate(result.outlines)
-        if "android agent-device: stopped" in line
-    )
-    last = next(
-        place
-        for place, line in enumerate(result.outlines)
-        if "PASSED" in line and "test_plain[99]" in line
-    )
-    assert stopped < last
 
 
 def test_the_suites_own_scheduler_is_used(suite: Suite) -> None:

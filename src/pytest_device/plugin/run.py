@@ -94,7 +94,6 @@ class DeviceRun:
         plan = self._grouping.plan(session.items, may_order=may_order)
         self._lookahead = self._link.lookahead(
             session.items,
-            self._grouping.requirements,
             self.settings,
             on_interrupt=self._signals.interrupt,
         )

@@ -25,7 +25,6 @@ FROM_WORKER: list[messages.FromWorker] = [
 ]
 FROM_COORDINATOR: list[messages.FromCoordinator] = [
     messages.Assigned((0, 3, 2)),
-    messages.Over(()),
     messages.Interrupt(),
     messages.Answered(1, None),
     messages.Answered(2, Pause(15.0, CAUSE)),

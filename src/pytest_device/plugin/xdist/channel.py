@@ -2,9 +2,8 @@
 
 It is an execnet channel, so it also reaches workers on other machines. A worker sends the requirements of its tests
 before it reports the end of collection to pytest-xdist, and progress for users while it waits; it learns which tests it
-gets before it gets them or, if the user chose how to distribute tests, which devices are no longer needed; and that a
-signal ends the run. Before it creates a session it asks for permission, since equal sessions of other workers may have
-failed; each question gets one answer.
+gets before it gets them, and that a signal ends the run. Before it creates a session it asks for permission, since equal
+sessions of other workers may have failed; each question gets one answer.
 """
 
 import os

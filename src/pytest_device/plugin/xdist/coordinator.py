@@ -1,7 +1,7 @@
 """The coordinator of a pytest-xdist run: what its workers share, their channels and their usage errors."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -10,7 +10,6 @@ from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.local import LocalService
 from pytest_device.plugin.options import (
-    CHOSEN_DIST,
     conflicting_distribution_options,
     settings_of,
     usage_error,
@@ -22,11 +21,10 @@ from pytest_device.plugin.output.terminal import DISCARDED, EVENTS, Terminal
 from pytest_device.plugin.signals import GracefulShutdown
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, add_durations
 from pytest_device.plugin.xdist.channel import CHANNEL, Channel, WorkerChannel
-from pytest_device.plugin.xdist.messages import Interrupt, Over
+from pytest_device.plugin.xdist.messages import Interrupt
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.backend import Housekeeping
-    from pytest_device.plugin.xdist.advice import RemainingNeeds
     from pytest_device.sessions.breaker import RunBreaker
     from pytest_device.settings import Settings
 
@@ -61,10 +59,6 @@ class Coordinator:
         self._terminal = Terminal(config)
         self._channels: dict[Any, WorkerChannel] = {}
         """By worker."""
-        self._chosen = config.stash.get(CHOSEN_DIST, "no")
-        self._assigns = False
-        """Whether our scheduler assigns tests by device."""
-        self._left: RemainingNeeds | None = None
         self._has_announced_shard = False
         self._breaker: RunBreaker | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
@@ -149,7 +143,6 @@ class Coordinator:
         if conflicting_distribution_options(config):
             return None
 
-        self._assigns = True
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
 
         history = self._terminal.history
@@ -160,10 +153,8 @@ class Coordinator:
         )
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(
-        self, node: Worker, ids: Sequence[str]
-    ) -> None:
-        """Report the cost of the user's ``--dist``, and start tracking which devices are still needed."""
+    def pytest_xdist_node_collection_finished(self, node: Worker) -> None:
+        """Announce the shard; record the run once it has tests with devices."""
         channel = self._channels[node]
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
@@ -177,34 +168,6 @@ class Coordinator:
             settings = settings_of(self._config)
             record_tests(self._config, settings, self._terminal)
             report_to_ci(self._config, settings, self._terminal)
-
-        if self._assigns or self._left or plan is None or not plan.has_devices():
-            return
-
-        from pytest_device.plugin.xdist.advice import RemainingNeeds, dist_cost
-
-        self._left = RemainingNeeds(plan, ids)
-        dist = f"--dist {self._chosen}"
-        # With another conflicting option, tests are not assigned by device without --dist either.
-        is_only_conflict = conflicting_distribution_options(self._config) == [dist]
-        if len(self._channels) < 2 or not is_only_conflict:  # noqa: PLR2004
-            return
-
-        if costs := dist_cost(self._chosen, plan, ids):
-            self._terminal.show(
-                f"{dist} {costs}. Without --dist, tests are assigned by device"
-            )
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Let workers stop devices that no unstarted test needs."""
-        if self._left is None:
-            return
-
-        over = self._left.count_started(nodeid)
-        # With "each", every worker runs every test: the first that starts is not the last.
-        if over and self._chosen != "each":
-            for channel in self._channels.values():
-                channel.send(Over(tuple(over)))
 
     # Around plugins that run the test again.
     @pytest.hookimpl(optionalhook=True, wrapper=True)

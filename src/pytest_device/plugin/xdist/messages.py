@@ -91,12 +91,6 @@ class Assigned(NamedTuple):
     tests: tuple[int, ...]
 
 
-class Over(NamedTuple):
-    """No remaining test needs these devices, which are numbered as in the plan."""
-
-    requirements: tuple[int, ...]
-
-
 class Answered(NamedTuple):
     """The breaker's answer: whether the attempt may be made now."""
 
@@ -108,7 +102,7 @@ class Interrupt(NamedTuple):
     """A signal ends the run: the worker must end, too."""
 
 
-FromCoordinator = Assigned | Over | Answered | Interrupt
+FromCoordinator = Assigned | Answered | Interrupt
 
 _CODEC: Final = Codec((Cause, Pause, *get_args(FromWorker), *get_args(FromCoordinator)))
 

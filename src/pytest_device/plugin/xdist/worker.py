@@ -1,6 +1,6 @@
 """The later tests of a pytest-xdist worker, as sent by the coordinator."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice, takewhile
 from math import inf
@@ -80,16 +80,15 @@ class WorkerLink:
     def lookahead(
         self,
         items: Sequence[pytest.Item],
-        requirements: Mapping["DeviceRequirement", int],
         settings: "Settings",
         on_interrupt: Callable[[], None],
     ) -> "WorkerLookahead":
-        """Return the lookahead of this worker; ``requirements`` are numbered as in the plan.
+        """Return the lookahead of this worker.
 
         ``on_interrupt`` is called when a signal ends the run, in the thread that reads the channel.
         """
         lookahead = WorkerLookahead(
-            items, self._channel, requirements, history_of(self._config), settings
+            items, self._channel, history_of(self._config), settings
         )
 
         def receive(data: bytes) -> None:
@@ -102,8 +101,6 @@ class WorkerLink:
             match message:
                 case messages.Assigned(tests):
                     lookahead.assign(tests)
-                case messages.Over(numbers):
-                    lookahead.end(numbers)
                 case messages.Answered():
                     self.breaker.on_answer(message)
                 case messages.Interrupt():
@@ -122,22 +119,20 @@ def _add_problem(config: pytest.Config, problem: str) -> None:
 
 
 class WorkerLookahead:
-    """The tests that the coordinator assigns; ``requirements`` are numbered as in its plan.
+    """The tests that the coordinator assigns.
 
-    If the user chose how to distribute tests, the coordinator only sends which requirements are over: the worker then keeps
-    sessions for other tests, unless the number of sessions is limited, when it does not keep them for possible tests.
+    If the user chose how to distribute tests, it assigns none: the worker then keeps shared sessions until it has no
+    test left, unless the number of sessions is limited.
     """
 
     def __init__(
         self,
         items: Sequence[pytest.Item],
         channel: Channel,
-        requirements: Mapping["DeviceRequirement", int],
         history: "History",
         settings: "Settings",
     ) -> None:
         self._items = items
-        self._requirements = requirements
         self.history = history
         self._prefetch = settings.prefetch
         self._is_limited = settings.max_devices < inf
@@ -145,17 +140,11 @@ class WorkerLookahead:
         self._lock = Lock()
         self._pending: list[int] | None = None
         """Assigned tests that are not done; None if another scheduler assigns tests."""
-        self._over: set[int] = set()
 
     def assign(self, tests: Sequence[int]) -> None:
         """Add tests that this worker will run: their indexes."""
         with self._lock:
             self._pending = [*(self._pending or ()), *tests]
-
-    def end(self, requirements: Sequence[int]) -> None:
-        """Note the devices that no remaining test needs."""
-        with self._lock:
-            self._over |= set(requirements)
 
     def _following(self) -> list[pytest.Item]:
         with self._lock:
@@ -173,7 +162,7 @@ class WorkerLookahead:
     def needed_at_once(
         self, requirement: "DeviceRequirement", nextitem: pytest.Item | None
     ) -> float:
-        """Return the number for pending tests; without assignments, use the next test and the requirements that are over."""
+        """Return the number for pending tests; without assignments, use the next test and the sharing scope."""
         if self._pending is not None:
             return max(
                 (requirement_counts(item)[requirement] for item in self._following()),
@@ -183,11 +172,7 @@ class WorkerLookahead:
         if nextitem is None:
             return 0
 
-        if (
-            requirement.sharing_key == Share.RUN
-            and not self._is_limited
-            and self._requirements.get(requirement) not in self._over
-        ):
+        if requirement.sharing_key == Share.RUN and not self._is_limited:
             return inf
 
         return requirement_counts(nextitem)[requirement]
