@@ -177,57 +177,6 @@ def test_the_wait_policy_can_be_overridden(
     )
 
 
-def test_a_test_whose_device_fixtures_are_replaced_gets_no_device(
-    pytester: pytest.Pytester, fixtures: FaultyService
-) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-
-        on_both = pytest.mark.device(platform=["android", "ios"])
-
-        @on_both
-        class TestReplaced:
-            @pytest.fixture
-            def own(self): return "own"
-
-            @pytest.fixture
-            def device_session(self, own): return own
-
-            def test_it(self, device_session): assert device_session == "own"
-
-            def test_it_again(self, device_session): assert device_session == "own"
-
-            def test_beside(self, device_session, device_sessions): assert device_sessions[""].id
-
-        class TestExtended:
-            @pytest.fixture
-            def device_session(self, device_session): return str(device_session.platform)
-
-            def test_it(self, device_session): assert device_session == "android"
-
-        @on_both
-        class TestRequestedAtRunTime:
-            @pytest.fixture
-            def device_session(self, request): return request.getfixturevalue("device_sessions")[""]
-
-            def test_it(self, device_session): assert device_session.id
-
-        @on_both
-        class TestNoFixture:
-            def test_it(self): pass
-        """
-    )
-
-    plan = pytester.runpytest("--device-plan", "--device-platform=android")
-    result = pytester.runpytest("--device-platform=android")
-
-    plan.stdout.fnmatch_lines(["android agent-device (test): 3 tests, 3 devices, *"])
-    result.assert_outcomes(passed=6, deselected=5)
-    # None for the tests in which the fixture is replaced, one if it is requested after all.
-    assert fixtures.statuses() == ["stopped"] * 4
-
-
 def test_fixtures_of_any_scope_can_lease_a_session(
     pytester: pytest.Pytester, fixtures: FaultyService
 ) -> None:

@@ -89,10 +89,6 @@ _XUNIT: Final = (
     "_xunit_setup_module_fixture_",
 )
 """Prefixes of pytest's names for the setup of classes and modules."""
-_OF_REQUEST: Final = frozenset({"device_platform"})
-"""The device fixtures that return a part of the request, without a session."""
-_IS_REPLACED: Final = pytest.StashKey[bool]()
-"""Whether the suite replaces the device fixtures of a test."""
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -285,7 +281,6 @@ def _select(
 ) -> None:
     """Deselect tests that this run should skip."""
     _deselect_platforms(config, items, settings)
-    _forget_replaced(items)
     if settings.shard:
         select(config, items, settings.shard, settings.source("shard"))
 
@@ -429,7 +424,7 @@ def _read_test(item: pytest.Item, settings: "Settings", names: SessionNaming) ->
     item.stash[ARGUMENTS] = devices
     item.stash[REQUIREMENTS] = requirements
     if isinstance(item, pytest.Function):
-        _prepare_fixtures(item)
+        item.fixturenames = _set_up_order(item)
 
 
 def _wrong_fixtures(
@@ -515,13 +510,6 @@ def _deselect_platforms(
         config.hook.pytest_deselected(items=others)
         gone = set(others)
         items[:] = [item for item in items if item not in gone]
-
-
-def _forget_replaced(items: list[pytest.Item]) -> None:
-    """Request no device for tests that the suite runs on devices of its own; their platforms have selected them."""
-    for item in items:
-        if item.stash.get(_IS_REPLACED, False):
-            del item.stash[REQUIREMENTS]
 
 
 def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) -> None:
@@ -626,53 +614,6 @@ class _DriverSharing:
                 f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} shares one device "
                 "between them: use the same marker, or device_driver"
             )
-
-
-def _prepare_fixtures(item: pytest.Function) -> None:
-    """Order a test's fixtures, with its sessions; note a test whose device fixtures are replaced instead."""
-    if _is_replaced(item):
-        item.stash[_IS_REPLACED] = True
-    else:
-        item.fixturenames = _set_up_order(item)
-
-
-def _is_replaced(item: pytest.Item) -> bool:
-    """Return whether the suite overrides all device fixtures of a test, and none of its own requests a device.
-
-    A suite does so to run on devices of its own. A marker alone requests a device.
-    """
-    callspec = getattr(item, "callspec", None)
-    parameters: Collection[str] = callspec.params if callspec else ()
-    names = WITH_DEVICE.intersection(getattr(item, "fixturenames", ())).difference(
-        parameters
-    )
-    definitions = definitions_of(item)
-
-    return not names <= _OF_REQUEST and not any(
-        _has_device(name, definitions) for name in names
-    )
-
-
-def _has_device(
-    name: str,
-    definitions: Mapping[str, Sequence[Any]],
-    seen: frozenset[str] = frozenset(),
-) -> bool:
-    """Return whether a fixture provides a device of this plugin, by itself or through those that it requests."""
-    if name in seen or not definitions.get(name):
-        return False
-
-    definition = definitions[name][-1]
-    # A callable object may have no module.
-    module: str | None = getattr(definition.func, "__module__", None)
-    if (module or "").startswith("pytest_device."):
-        return name in WITH_DEVICE
-
-    # One that requests its own name extends the fixture that it overrides.
-    return name in definition.argnames or any(
-        _has_device(requested, definitions, seen | {name})
-        for requested in definition.argnames
-    )
 
 
 def _set_up_order(item: pytest.Function) -> list[str]:
