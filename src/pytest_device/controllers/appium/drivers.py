@@ -59,7 +59,6 @@ def driver(
     *,
     request: SessionRequest | None = None,
     policy: DriverPolicy = DriverPolicy(),  # noqa: B008  # frozen
-    start_seconds: float | None = None,
     leave: Callable[[], bool] = lambda: False,
     lost: Callable[[], None] = lambda: None,
     recorder: "DeviceRecorder | None" = None,
@@ -73,7 +72,6 @@ def driver(
             defaults of an option class and the capabilities that identify the device.
         request: The request that the session was created for; its app is installed, and its link opened.
         policy: The time limits and the direct connection.
-        start_seconds: Limits the start further than ``policy`` does.
         leave: Returns at the end whether to leave the Appium session open.
         lost: Called if a start or quit gets no response, because it may still occupy the device.
         recorder: Records its commands, including the start.
@@ -85,7 +83,7 @@ def driver(
     """
     config = config_of(session, AppiumConfig, "Appium server")
     merged = merged_options(session, config, options, request)
-    start_policy = _start_policy(merged, policy, start_seconds)
+    start_policy = _start_policy(merged, policy)
 
     started = _start(session, config, merged, start_policy, lost, recorder)
     try:
@@ -105,17 +103,12 @@ def driver(
             _quit(started, lost)
 
 
-def _start_policy(
-    options: "AppiumOptions", policy: DriverPolicy, start_seconds: float | None
-) -> DriverPolicy:
+def _start_policy(options: "AppiumOptions", policy: DriverPolicy) -> DriverPolicy:
     """Return the policy for the start command."""
     seconds = policy.timeout_seconds
     build_ms = sent_by(options).get("appium:wdaLaunchTimeout")
     if isinstance(build_ms, int | float):  # the start may build WebDriverAgent
         seconds = max(seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS)
-
-    if start_seconds is not None:
-        seconds = min(seconds, start_seconds)
 
     return replace(policy, timeout_seconds=seconds)
 

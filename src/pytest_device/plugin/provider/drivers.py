@@ -23,7 +23,6 @@ from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.acquired import sessions_of
 from pytest_device.plugin.provider.devices import Devices, release_starts
-from pytest_device.plugin.provider.timeouts import start_limited, timeout_explained
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (
     DRIVERS,
@@ -94,21 +93,20 @@ def started(
             lost = partial(devices.mark_unusable, {name: session})
             # As computed before there is a session.
             key = key_of(request, capabilities_of(own_options))
-            with (
-                timeout_explained(item, session.session.page),
-                devices.permits.attempting(key, starts.pop(key, None)),
-                start_limited(item, lost) as seconds,
-            ):
+            with devices.permits.attempting(key, starts.pop(key, None)):
                 connected = driver(
                     session.session,
                     complete,
                     request=request,
-                    start_seconds=seconds,
                     leave=partial(devices.leaves_driver, session),
                     lost=lost,
                     recorder=device_recorder(item.config, name, session.session),
                 )
-                drivers[name] = stack.enter_context(connected)
+                try:
+                    drivers[name] = stack.enter_context(connected)
+                except pytest.fail.Exception:  # of pytest-timeout
+                    lost()
+                    raise
 
             _hide_url(item, session.session, drivers[name])
 
