@@ -125,7 +125,7 @@ def test_defaults_extend_outer_defaults(
     test = """
         import pytest
 
-        @pytest.mark.device(platform="android", max_duration_minutes=15)
+        @pytest.mark.device(platform="android", max_duration_minutes=15, share="module")
         def test_limits(device_session):
             assert (device_session.max_duration_minutes, device_session.max_idle_time_minutes) == (15, {idle})
         """

@@ -444,26 +444,36 @@ def test_a_session_is_released_however_a_teardown_ends(
     assert one_after_the_other(reported(sharing))
 
 
-def test_sessions_with_different_requests_from_fixtures_do_not_pile_up(
-    pytester: pytest.Pytester, sharing: FaultyService
+@pytest.mark.parametrize("share", ["run", "test"])
+def test_a_fixture_completes_the_requests_of_a_shared_device_in_one_way(
+    pytester: pytest.Pytester, sharing: FaultyService, share: str
 ) -> None:
     pytester.makepyfile(
-        """
+        f"""
         import pytest
 
         @pytest.fixture
-        def device_request_defaults(request): return {"name": request.node.name}
+        def device_request_defaults(request): return {{"name": request.node.name}}
 
         @pytest.mark.parametrize("n", range(3))
-        @pytest.mark.device(platform="android")
+        @pytest.mark.device(platform="android", share="{share}")
         def test_it(device_session, n): pass
         """
     )
 
-    pytester.runpytest().assert_outcomes(passed=3)
+    result = pytester.runpytest()
 
-    assert names(sharing) == ["test_it[0]", "test_it[1]", "test_it[2]"]
-    assert one_after_the_other(reported(sharing))
+    if share == "test":
+        result.assert_outcomes(passed=3)
+        assert names(sharing) == ["test_it[0]", "test_it[1]", "test_it[2]"]
+    else:
+        assert result.parseoutcomes()["passed"] == 1
+        result.stdout.fnmatch_lines(
+            [
+                "config: device_request_defaults returned {'name': 'test_it[[]1[]]'}, but something else *"
+            ]
+        )
+        assert names(sharing) == ["test_it[0]"]
 
 
 def test_no_more_equal_sessions_are_held_than_a_later_test_needs_at_once(

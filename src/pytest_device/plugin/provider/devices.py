@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -171,9 +171,6 @@ class Devices:
         if check:
             check(item, plan.requirements)
 
-        if defaults:
-            self._stop_outdated(plan.requirements.values())
-
         self._prefetch(plan, policy)
         if self.held_drivers.held and self.held_drivers.share(
             item, plan.timed_requirements
@@ -190,15 +187,6 @@ class Devices:
                 )
 
         return self.sessions(item)
-
-    def _stop_outdated(self, current: Collection[DeviceRequirement]) -> None:
-        """Stop idle sessions of earlier tests that had other defaults: no test will request them again."""
-
-        def needed(requirement: DeviceRequirement) -> float:
-            is_outdated = self._requirements.is_outdated(requirement, current)
-            return 0 if is_outdated else math.inf
-
-        self._pool.release([], needed)
 
     def resume(self, item: pytest.Item) -> None:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""

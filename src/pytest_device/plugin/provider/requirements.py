@@ -1,7 +1,7 @@
 """What a test needs at run time, and what later tests need: which of their devices should boot now."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -63,7 +63,7 @@ class Requirements:
         self._names = names
         self._lookahead = lookahead
         self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
-        """The original of each requirement that fixtures changed."""
+        """The requirement at collection of each that a fixture completed."""
 
     def for_item(
         self, item: pytest.Item, defaults: Mapping[str, Any]
@@ -97,17 +97,31 @@ class Requirements:
         arguments = item.stash[ARGUMENTS]
         requirements = {
             name: requirement_of(
-                item,
-                arguments[name],
-                self._settings,
-                self._names,
-                defaults,
+                item, arguments[name], self._settings, self._names, defaults
             )
-            for name, requirement in planned.items()
+            for name in planned
         }
-        self._planned |= {requirements[name]: planned[name] for name in requirements}
+        for name, requirement in requirements.items():
+            self._complete(planned[name], requirement, defaults)
 
         return requirements
+
+    def _complete(
+        self,
+        planned: DeviceRequirement,
+        completed: DeviceRequirement,
+        defaults: Mapping[str, Any],
+    ) -> None:
+        """Record what a fixture added to a requirement; raises ConfigError if it changes that of a shared device."""
+        is_new = planned.share != Share.TEST and completed not in self._planned
+        if is_new and planned in self._planned.values():
+            raise ConfigError(
+                f"device_request_defaults returned {dict(defaults)!r}, but something else for an earlier test of the same "
+                "shared device: return the same for all of them, or use the marker, its share or the hook "
+                "pytest_device_request"
+            )
+
+        self._planned[completed] = planned
 
     def unshared(
         self, item: pytest.Item, arguments: Mapping[str, Any]
@@ -139,18 +153,6 @@ class Requirements:
             requirement = self._planned.get(requirement, requirement)
 
         return self._lookahead.needed_at_once(requirement, nextitem)
-
-    def is_outdated(
-        self,
-        requirement: DeviceRequirement,
-        requirements: Collection[DeviceRequirement],
-    ) -> bool:
-        """Return whether an earlier test changed the same planned requirement differently, so that it will not occur again."""
-        originals = {self._planned[current] for current in requirements}
-        return (
-            requirement not in requirements
-            and self._planned.get(requirement) in originals
-        )
 
     def plan(
         self, item: pytest.Item, requirements: Mapping[str, DeviceRequirement]
