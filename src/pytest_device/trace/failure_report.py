@@ -210,15 +210,6 @@ def _is_of_the_suite(action: Action) -> bool:
     )
 
 
-def has_failed_since(since: float, actions: Sequence[Action]) -> bool:
-    """Return whether the last command of the suite began after a time, and failed."""
-    for action in reversed(actions):
-        if action.kind == "command" and action.group != "configuration":
-            return action.start >= since and action.error is not None
-
-    return False
-
-
 def failed_locator(actions: Sequence[Action]) -> tuple[Locator | None, str]:
     """Return the locator of the last action that failed, and the name of its device."""
     for action in reversed(actions):

@@ -48,7 +48,6 @@ from pytest_device.trace.failure_report import (
     Waited,
     actions_of_suite,
     failed_locator,
-    has_failed_since,
     last_actions,
     to_json,
     to_markdown,
