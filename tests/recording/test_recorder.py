@@ -71,7 +71,7 @@ def events(path: Path, name: str) -> list[Mapping[str, Any]]:
 
 
 def tap(recorder: Recorder, send: Callable[[], object] = dict[str, str]) -> None:
-    DeviceRecorder(recorder, PHONE).record(TAP, "/tap", send)
+    DeviceRecorder(recorder, PHONE).record(TAP, send)
 
 
 def test_a_command_is_below_the_step_around_it(
@@ -114,7 +114,7 @@ def test_a_failed_command_is_the_action_that_failed_the_test(
     errors: list[LookupError] = []
     for device in (PHONE, TABLET):
         with pytest.raises(LookupError) as caught:
-            DeviceRecorder(recorder, device).record(TAP, "/tap", fails)
+            DeviceRecorder(recorder, device).record(TAP, fails)
         errors.append(caught.value)
 
     # Alike, and the test fails by the first one.
@@ -157,7 +157,7 @@ def test_a_timeout_is_the_error_of_the_wait_that_raised_it(
     def wait_for(device: Device, *, is_there: bool) -> None:
         def condition(_driver: WebDriver) -> bool:
             clock.now += 1
-            DeviceRecorder(recorder, device).record(TAP, "/tap", dict[str, str])
+            DeviceRecorder(recorder, device).record(TAP, dict[str, str])
             return is_there
 
         # The condition uses no driver.
@@ -185,14 +185,14 @@ def test_a_timeout_is_the_error_of_the_wait_that_raised_it(
 
 def in_an_executor(recorder: Recorder) -> None:
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(DeviceRecorder(recorder, PHONE).record, TAP, "/tap", dict).result()
+        pool.submit(DeviceRecorder(recorder, PHONE).record, TAP, dict).result()
 
 
 def in_tasks(recorder: Recorder) -> None:
     async def press(device: Device) -> None:
         record = partial(DeviceRecorder(recorder, device).record, TAP)
-        await asyncio.to_thread(record, "/tap", dict)
-        await asyncio.to_thread(DeviceRecorder(recorder, device).record, TAP, "", dict)
+        await asyncio.to_thread(record, dict)
+        await asyncio.to_thread(DeviceRecorder(recorder, device).record, TAP, dict)
 
     async def both() -> None:
         await asyncio.gather(press(PHONE), press(TABLET))
@@ -204,7 +204,7 @@ def in_the_executor_of_a_loop(recorder: Recorder) -> None:
     async def waits() -> None:
         record = DeviceRecorder(recorder, PHONE).record
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, record, TAP, "/tap", dict)
+        await loop.run_in_executor(None, record, TAP, dict)
 
     asyncio.run(waits())
 
@@ -213,7 +213,7 @@ def in_tasks_that_do_not_say_what_they_started(recorder: Recorder) -> None:
     async def press(device: Device) -> None:
         record = DeviceRecorder(recorder, device).record
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, record, TAP, "/tap", dict)
+        await loop.run_in_executor(None, record, TAP, dict)
 
     async def both() -> None:
         await asyncio.gather(press(PHONE), press(TABLET))

@@ -299,11 +299,8 @@ def test_each_device_has_a_film_strip(shown: dict[str, Any]) -> None:
     }
 
 
-def test_the_viewer_shows_output_and_requests(shown: dict[str, Any]) -> None:
-    trace = shown["test_waits_on_android"]
-
-    assert "a line of output" in trace["Console"]
-    assert "404" in trace["Network"]
+def test_the_viewer_shows_output(shown: dict[str, Any]) -> None:
+    assert "a line of output" in shown["test_waits_on_android"]["Console"]
 
 
 @pytest.mark.parametrize("name", ["test_agent_device", "test_argent", "test_films"])

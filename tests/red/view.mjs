@@ -25,7 +25,7 @@ async function shownIn(page) {
   const selected = await page.locator(".tree-view-entry.selected .action-title").allInnerTexts();
 
   const shown = { selected, ...(hasTrees ? await besideAction(page) : {}) };
-  for (const name of ["Errors", "Console", "Network", "Attachments", "Source"]) {
+  for (const name of ["Errors", "Console", "Attachments", "Source"]) {
     await page.getByRole("tab", { name: new RegExp(`^${name}`) }).click();
     const panel = page.getByRole("tabpanel", { name: new RegExp(`^${name}`) });
     await panel.waitFor();

@@ -124,7 +124,6 @@ class Argent(Client):
         call = call_of(tool, arguments)
         data = recorder.record(
             call,
-            f"/tools/{quote(tool, safe='')}",
             lambda: self._called(tool, arguments, timeout_seconds),
         )
         if tool == "describe":

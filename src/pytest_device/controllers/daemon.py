@@ -124,7 +124,7 @@ class Daemon(Client):
             masks_all=recorder.recorder.typed_text == "all",
             attributes_of=self._attributes_of,
         )
-        data = recorder.record(command, "/rpc", send)
+        data = recorder.record(command, send)
         if name == "snapshot":
             recorder.screen(from_response(data))
         if command.is_acting and recorder.takes_pictures:

@@ -6,7 +6,6 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from string import Template
 from typing import Any, Final, cast
 
 from appium.webdriver.appium_connection import AppiumConnection
@@ -17,7 +16,6 @@ from pytest_device.trace.recorder import (
     Command,
     DeviceRecorder,
     OpenAction,
-    as_json,
     bounded,
     masked_typed,
     note_action,
@@ -30,7 +28,6 @@ _MAX_ELEMENTS: Final = 2_000
 _MAX_LINES: Final = 500
 """Lines of a log that are recorded: the last ones, which are of the test."""
 _SESSION: Final = "sessionId"
-_OK: Final = 200
 _NO_RESPONSE: Final = -1
 _ACTION: Final = "pytest_device_action"
 """Key in a response to a command that failed: its action. The client raises the error later, and elsewhere."""
@@ -178,8 +175,6 @@ class _Commands:
                 note_action(raised, action)
             elif opened.error:
                 response[_ACTION] = action
-
-            self._record_exchange(command, sent, described, response, opened)
 
             if response and not opened.error:
                 self._record_contents(command, sent, response, action.key)
@@ -359,44 +354,6 @@ class _Commands:
         self._locators[element_id] = locator
         if len(self._locators) > _MAX_ELEMENTS:
             self._locators.popitem(last=False)
-
-    def _record_exchange(
-        self,
-        command: str,
-        sent: Mapping[str, Any],
-        described: Command,
-        response: Mapping[str, Any],
-        opened: OpenAction,
-    ) -> None:
-        method, path = self._connection.get_command(command) or ("POST", f"/{command}")
-        names = {name: str(value) for name, value in sent.items()} | {_SESSION: "-"}
-        url = Template(path).safe_substitute(names)
-
-        request = ""
-        if method == "POST":
-            body = dict(described.params)
-            # Of the title only: the request has the ID of the element, in its path.
-            body.pop("element", None)
-            request = as_json(body)
-
-        if not response:
-            self._recorder.exchange(opened.action, method, url, 0, request=request)
-            return
-
-        value = opened.result
-        if opened.error:
-            value = {"error": opened.error.name, "message": opened.error.message}
-
-        # The client adds the status of an error only.
-        status = response.get("status")
-        self._recorder.exchange(
-            opened.action,
-            method,
-            url,
-            status if isinstance(status, int) and status else _OK,
-            request=request,
-            response=as_json({"value": value}),
-        )
 
     def _record_contents(
         self,

@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -25,7 +24,6 @@ from pytest_device.trace.values import (
     Attachment,
     Box,
     Device,
-    Exchange,
     Frame,
     LogLine,
     Output,
@@ -141,8 +139,6 @@ class PlaywrightTrace:
                 self._tree(value)
             case LogLine():
                 self._log_line(value)
-            case Exchange():
-                self._exchange(value)
             case Output() | TestError():
                 self._write("test.trace", self._of_test(value))
 
@@ -393,68 +389,6 @@ class PlaywrightTrace:
         }
         self._write(self._file_of(line.device), event)
 
-    def _exchange(self, exchange: Exchange) -> None:
-        """Write a request and its response as an entry of a HAR file, whose version 1.2 has these names."""
-        seconds = (exchange.start + self._offset) / 1000
-        sha1 = self._resource(
-            exchange.response.encode(errors="replace"), "application/json"
-        )
-        milliseconds = exchange.end - exchange.start
-        request: dict[str, Any] = {
-            "method": exchange.method,
-            # The viewer needs a host; the true one gives access to the device.
-            "url": f"http://{exchange.device.controller}{exchange.url}",
-            "httpVersion": "HTTP/1.1",
-            "cookies": [],
-            "headers": [],
-            "queryString": [],
-            "headersSize": -1,
-            "bodySize": len(exchange.request),
-        }
-
-        if exchange.request:
-            body: dict[str, Any] = {
-                "mimeType": "application/json",
-                "text": exchange.request,
-                "params": [],
-            }
-            request["postData"] = body
-
-        response: dict[str, Any] = {
-            # As Playwright records a request without a response.
-            "status": exchange.status or -1,
-            "statusText": "",
-            "httpVersion": "HTTP/1.1",
-            "cookies": [],
-            "headers": [],
-            "content": {
-                "size": len(exchange.response),
-                "mimeType": "application/json",
-                "_sha1": sha1,
-            },
-            "headersSize": -1,
-            "bodySize": len(exchange.response),
-            "redirectURL": "",
-        }
-
-        entry: dict[str, Any] = {
-            "pageref": _page(exchange.device),
-            "startedDateTime": datetime.fromtimestamp(seconds, UTC).isoformat(
-                timespec="microseconds"
-            ),
-            "time": milliseconds,
-            "request": request,
-            "response": response,
-            "cache": {},
-            "timings": {"send": 0, "wait": milliseconds, "receive": 0},
-            "_monotonicTime": exchange.start,
-        }
-
-        number = self._number_of(exchange.device)
-        self._write(
-            f"{number}-trace.network", {"type": "resource-snapshot", "snapshot": entry}
-        )
-
     def _stack(self, frames: Sequence[Frame]) -> list[dict[str, Any]]:
         self._sources.update(frame.file for frame in frames)
         return [
@@ -512,7 +446,7 @@ def _zipped(lines: Path, target: Path) -> Path:
 
             name = path.relative_to(lines).as_posix()
             content = path.read_bytes()
-            if path.suffix in {".trace", ".network"}:
+            if path.suffix == ".trace":
                 # A killed run may leave a part of its last line.
                 content = content[: content.rfind(b"\n") + 1]
 

@@ -28,7 +28,6 @@ from pytest_device.trace.values import (
     Attachment,
     Box,
     Device,
-    Exchange,
     Failure,
     Frame,
     Group,
@@ -49,7 +48,6 @@ V = TypeVar("V", bound=Value)
 _MILLISECONDS: Final = 1000.0
 _MAX_RESULT: Final = 2_000
 """Characters of a result; longer ones are cut off."""
-_OK: Final = 200
 _TIMEOUT: Final = "TimeoutException"
 _ACTION: Final = "_device_action"
 """Attribute of an error: the action that raised it."""
@@ -536,14 +534,12 @@ class DeviceRecorder:
         self.recorder.note_polled(self.device)
         return action
 
-    def record(self, command: Command, url: str, send: Callable[[], T]) -> T:
-        """Send a command and record it, with its request and response."""
+    def record(self, command: Command, send: Callable[[], T]) -> T:
+        """Send a command and record it with its result."""
         opened = self.begin(command)
-        status = 0
         raised: BaseException | None = None
         try:
             result = send()
-            status = _OK
             opened.result = bounded(result)
         except BaseException as error:
             opened.error = failure_of(error)
@@ -552,37 +548,9 @@ class DeviceRecorder:
         else:
             return result
         finally:
-            # In evidence, the error becomes the result.
-            message = opened.error.message if opened.error else None
             action = self.end(opened)
             if raised:
                 note_action(raised, action)
-            self.exchange(
-                action,
-                "POST",
-                url,
-                status,
-                request=as_json(command.params),
-                response=as_json(opened.result if status else message),
-            )
-
-    def exchange(
-        self,
-        action: Action,
-        method: str,
-        url: str,
-        status: int,
-        *,
-        request: str = "",
-        response: str = "",
-    ) -> None:
-        """Record the request of an action and its response."""
-        end = action.end if action.end is not None else self.recorder.now()
-        self.recorder.add(
-            Exchange(
-                self.device, action.key, action.start, end, method, url, status, request, response,
-            )
-        )  # fmt: skip
 
     def picture(self, content: bytes, action: str = "") -> None:
         """Record a screenshot in PNG; anything else is ignored."""

@@ -53,6 +53,3 @@ class Recording:
                 self.outputs.append(value)
             case TestError():
                 self.errors.append(value)
-            # Requests are only in the trace.
-            case _:
-                pass

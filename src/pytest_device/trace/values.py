@@ -236,21 +236,6 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """A request to a controller and its response. ``url`` has no host: that gives access."""
-
-    device: Device
-    action: str
-    start: float
-    end: float
-    method: str
-    url: str
-    status: int
-    request: str = ""
-    response: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Output:
     """Text that the test wrote."""
 
@@ -268,7 +253,7 @@ class TestError:
     stack: Sequence[Frame] = ()
 
 
-Value: TypeAlias = Action | Picture | Tree | LogLine | Exchange | Output | TestError
+Value: TypeAlias = Action | Picture | Tree | LogLine | Output | TestError
 
 
 class Sink(Protocol):
