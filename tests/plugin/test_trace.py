@@ -279,30 +279,19 @@ def archive_of(lines: str) -> bytes:
     [
         (b"PK\x03\x04 cut", "is not a trace, or is cut off"),
         (b"", "is not a trace, or is cut off"),
-        (
-            archive_of('{"monotonicTime": null, "wallTime": 1}'),
-            "is not a trace, or is cut off",
-        ),
-        (
-            archive_of('{"monotonicTime": 1, "wallTime": 1e400}'),
-            "is not a trace, or is cut off",
-        ),
-        (
-            archive_of('{"monotonicTime": 1, "wallTime": 1, "annotations": ["x"]}'),
-            "is not a trace, or is cut off",
-        ),
+        (archive_of('{"wallTime": null}'), "is not a trace, or is cut off"),
+        (archive_of('{"wallTime": 1e400}'), "is not a trace, or is cut off"),
         (archive_of("[" * 100_000), "is not a trace, or is cut off"),
     ],
-    ids=["cut", "empty", "times", "never", "annotations", "deep"],
+    ids=["cut", "empty", "time", "never", "deep"],
 )
-@pytest.mark.parametrize("command", ["open", "text"])
 def test_a_damaged_trace_is_one_clear_line(
-    tmp_path: Path, content: bytes, message: str, command: str
+    tmp_path: Path, content: bytes, message: str
 ) -> None:
     trace = tmp_path / "trace.zip"
     trace.write_bytes(content)
 
-    ran = call("trace", command, str(trace))
+    ran = call("trace", "open", str(trace))
 
     assert ran.returncode == 2
     assert ran.stderr.startswith(f"pytest-device: {trace} {message}")
@@ -314,7 +303,7 @@ def test_a_missing_trace_is_one_clear_line(tmp_path: Path) -> None:
     assert missing.returncode == 2
     assert "does not exist" in missing.stderr
 
-    empty = call("trace", "text", str(tmp_path))
+    empty = call("trace", "open", str(tmp_path))
     assert empty.returncode == 2
     assert "has no traces" in empty.stderr
 

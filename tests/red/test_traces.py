@@ -36,8 +36,6 @@ TESTS: Final = (
     "test_films",
 )
 LOGS: Final = "console.warn('a note is saved');"
-BOUNDS: Final = re.compile(r"\[[\d.,]+ [\d.]+x[\d.]+\]")
-CHARACTERS_PER_TOKEN: Final = 3
 """Fewer than in any tokenizer for text in English and code."""
 
 
@@ -400,38 +398,6 @@ def test_a_driver_of_the_suite_is_named_as_the_reason_for_a_trace_without_comman
     assert red.output.count("those of an Appium driver that the suite made itself") == 1
 
 
-@pytest.mark.parametrize("name", TESTS)
-def test_a_failure_as_text_is_short_and_says_what_happened(red: Red, name: str) -> None:
-    text = output("text", "--around", "FAIL", red.traces[name])
-
-    assert len(text) / CHARACTERS_PER_TOKEN < 2_000
-    assert f"{name}: failed" in text
-    assert re.search(r"^device: .*; attempt: 1$", text, re.MULTILINE)
-    assert re.search(r"^> +\d+ .* x ", text, re.MULTILINE)
-    assert "\nScreen" in text
-
-
-def test_text_shows_how_the_screen_changed(red: Red) -> None:
-    trace = red.traces["test_agent_device"]
-    (number,) = re.findall(
-        r"^ +(\d+) .*Tap label=\"Add\"", output("text", trace), re.MULTILINE
-    )
-
-    text = output("text", "--around", number, trace)
-
-    assert '-  heading "Notes: 0"' in text
-    assert '+  heading "Notes: 1"' in text
-
-
-def test_text_has_the_bounds_of_the_device_also_beside_a_reduced_picture(
-    red: Red,
-) -> None:
-    trace = red.traces["test_waits_on_android"]
-    screen = trace.with_name("screen.txt").read_text("utf-8")
-
-    text = output("text", "--around", "FAIL", trace)
-
-    assert set(BOUNDS.findall(screen)) <= set(BOUNDS.findall(text))
 
 
 def test_the_list_names_each_trace(red: Red) -> None:

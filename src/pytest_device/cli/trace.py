@@ -1,4 +1,4 @@
-"""``pytest-device trace``: open the traces of tests, list them, show one as text."""
+"""``pytest-device trace``: open the traces of tests, and list them."""
 
 import argparse
 import asyncio
@@ -12,7 +12,7 @@ from pytest_device.cli.toolbox import show_progress, toolbox
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import Options
-from pytest_device.trace import reader, text
+from pytest_device.trace import reader
 from pytest_device.trace.viewer import VIEWER, installed_viewers
 
 _STATUSES: Final = {
@@ -115,45 +115,6 @@ def _list(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _add_text_options(parser: argparse.ArgumentParser) -> None:
-    _add_path(parser)
-    parser.add_argument(
-        "--around",
-        metavar="ACTION",
-        help="only what led to one action: its number, or FAIL for the one that failed the test",
-    )
-
-
-def _text(parsed: argparse.Namespace) -> int:
-    trace = reader.read(reader.newest_in(parsed.path))
-    if parsed.around is None:
-        for line in text.lines_of(trace):
-            print(_safe(line))
-        return 0
-
-    print(_safe(text.around(trace, _action(trace, parsed.around))))
-    return 0
-
-
-def _action(trace: reader.ReadTrace, name: str) -> reader.ReadAction:
-    if name.upper() == text.FAIL:
-        if trace.failing is None:
-            raise ConfigError(f"--around={name}: no action of {trace.path} failed")
-        return trace.failing
-
-    for action in trace.actions:
-        if str(action.number) == name:
-            return action
-
-    raise ConfigError(
-        f"--around={name} must be {text.FAIL} or the number of an action, 1 to {len(trace.actions)}"
-    )
-
-
-def _safe(block: str) -> str:
-    return "\n".join(escaped(line) for line in block.split("\n"))
-
-
 OPEN: Final = Command(
     name="open",
     summary="open a trace in Playwright's trace viewer",
@@ -178,28 +139,11 @@ LIST: Final = Command(
     add_options=_add_list_options,
     run=_list,
 )
-TEXT: Final = Command(
-    name="text",
-    summary="show a trace as text",
-    description="""\
-Show the actions of a trace as text. Around one action, the text has less than 2,000
-tokens: the error, the actions before it, and how the screen changed.""",
-    examples={
-        "trace text": "all actions of the newest trace",
-        "trace text --around FAIL": "what led to the failure",
-    },
-    statuses={
-        0: "done",
-        2: "no trace, a file that is not a trace, no such action, or usage error",
-    },
-    add_options=_add_text_options,
-    run=_text,
-)
 TRACE: Final = group(
     "trace",
-    (OPEN, LIST, TEXT),
-    summary="open, list and read the traces of tests",
-    description="Open, list and read the traces that runs keep of failed tests.",
+    (OPEN, LIST),
+    summary="open and list the traces of tests",
+    description="Open and list the traces that runs keep of failed tests.",
     examples={"trace open": "open the newest trace", "trace list": "list all"},
     statuses=_STATUSES,
 )

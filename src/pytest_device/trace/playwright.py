@@ -576,9 +576,8 @@ def _aria_node(element: Element, scale: tuple[float, float]) -> dict[str, Any]:
     if text and text != name:
         node["text"] = text
     if element.bounds:
-        # The box is in pixels of the picture, which may be reduced: text for people has the device's own units.
+        # In pixels of the picture, which may be reduced.
         node["box"] = _plain_box(element.bounds, scale)
-        node["bounds"] = str(element.bounds)
     if element.is_focused:
         node["active"] = True
 
