@@ -7,7 +7,6 @@ import pytest
 
 from pytest_device.redact import MASK
 from pytest_device.trace.locators import Locators, tap_point
-from pytest_device.trace.nearest import nearest
 from pytest_device.trace.screen import Bounds, Dialect, Element, Screen
 from pytest_device.trace.screen_parsers import (
     MAX_ELEMENTS,
@@ -150,7 +149,6 @@ def test_a_string_of_uiautomator_escapes_only_quotes() -> None:
     made = Locators(screen).of(screen.elements[0])[0]
 
     assert made.value == 'new UiSelector().text("C:\\new \\"a\\"\nb")'
-    assert nearest(made, screen)[0].score == 1
 
 
 def test_an_id_of_a_web_page_may_have_quotes() -> None:
@@ -311,7 +309,7 @@ def test_a_screen_without_elements_has_no_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["locators", "nearest", "screen_parsers", "screen_text", "sought"]
+    "module", ["locators", "nearest", "screen_parsers", "screen_text"]
 )
 def test_the_examples_in_docstrings_are_true(module: str) -> None:
     ran = doctest.testmod(import_module(f"pytest_device.trace.{module}"))

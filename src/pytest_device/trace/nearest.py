@@ -1,14 +1,14 @@
 """Which elements of a screen are closest to a locator that found nothing."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
 
-from pytest_device.trace.locators import Locators
+from pytest_device.trace.locators import ACCESSIBILITY_ID, Locators
 from pytest_device.trace.screen import Element, Screen
-from pytest_device.trace.sought import Sought, Term, sought_by, without_package
 from pytest_device.trace.values import Locator
 
 MAX_NEAREST: Final = 5
@@ -16,11 +16,18 @@ MIN_SCORE: Final = 0.55
 """Below it, two texts share little more than single letters."""
 _MAX_TEXT_LENGTH: Final = 120
 """Characters of a text that are compared: a longer one is content, and would take long."""
-_OTHER_FIELD: Final = 0.97
-"""Factor for a text in another attribute than the locator names, such as an ID used as an accessibility ID."""
 _OTHER_CASE: Final = 0.98
-_OTHER_TYPE: Final = 0.95
 _HIDDEN: Final = 0.95
+_FIELDS: Final[Mapping[str, str]] = {
+    ACCESSIBILITY_ID: "accessibility_id",
+    "id": "id",
+    "label": "label",
+}
+"""The field of an element that a strategy compares; others compare several, or have a language of their own."""
+_QUOTED: Final = re.compile(
+    r"""(["'])((?:(?!\1)[^\\]|\\.?)*+)(\1?)(\s*:)?""", re.DOTALL
+)
+"""A string in a locator, also one that does not end; a colon follows the names of an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ def nearest(
 ) -> tuple[Match, ...]:
     """Return the elements of a screen that are closest to a locator, the closest first.
 
-    Compares texts and types, not positions: what an XPath says about parents is left out.
+    Compares the locator's value, or the last string in it, with the texts of the elements: of an XPath, that string
+    mostly belongs to the element. Types and positions are left out.
 
     >>> from pytest_device.trace.screen_parsers import from_page_source
     >>> screen = from_page_source(
@@ -46,21 +54,24 @@ def nearest(
     >>> nearest(Locator("accessibility id", "sign-out"), screen)[0].element.accessibility_id
     'sign-in'
     """
-    alternatives = sought_by(locator)
-    scores: list[tuple[float, int]] = []
+    types = {element.type for element in screen.elements}
+    sought = list(_sought(locator, types))
+    scores: list[tuple[float, bool, int]] = []
     for index, element in enumerate(screen.elements):
-        score = max(_score(sought, element) for sought in alternatives)
+        score = _score(sought, element)
+        if not element.is_displayed:
+            score *= _HIDDEN
         if score >= MIN_SCORE:
-            scores.append((score, index))
+            scores.append((-score, not _is_found(locator, element), index))
 
-    # Equal ones in the order of the screen.
-    scores.sort(key=lambda scored: (-scored[0], scored[1]))
+    # Of equal ones, those that the locator finds come first, such as by an ID, else in the order of the screen.
+    scores.sort()
 
     locators = Locators(screen)
     matches: list[Match] = []
-    for score, index in scores[:limit]:
+    for score, _, index in scores[:limit]:
         element = screen.elements[index]
-        matches.append(Match(element, round(score, 3), locators.of(element)))
+        matches.append(Match(element, round(-score, 3), locators.of(element)))
 
     return tuple(matches)
 
@@ -82,7 +93,7 @@ def sentence(locator: Locator, screen: Screen, matches: Sequence[Match]) -> str:
 
     first = matches[0]
     # It was not there when the locator failed, or is hidden.
-    if any(_is_exact(sought, first.element) for sought in sought_by(locator)):
+    if _is_found(locator, first.element):
         states = ", ".join(first.element.states())
         return f"{locator}: on the screen now" + (f" ({states})" if states else "")
 
@@ -105,58 +116,40 @@ def _shown(locator: Locator, match: Match) -> str:
     return f"{match.element.type} {texts}".strip()
 
 
-def _is_exact(sought: Sought, element: Element) -> bool:
-    """Return whether an element has everything that a locator names, where it names it."""
-    has_type = not sought.type or sought.type == element.type
-    return has_type and all(_has(element, term) for term in sought.terms)
+def _sought(locator: Locator, types: Collection[str]) -> Iterator[str]:
+    """Yield the texts that the element of a locator may have: its value, and the last string in it that is no type."""
+    yield _without_package(locator.value)
 
-
-def _has(element: Element, term: Term) -> bool:
-    return any(term.is_in(text, term.text) for text in _texts(element, term.fields))
-
-
-def _score(sought: Sought, element: Element) -> float:
-    """Return how well an element fits what a locator looks for, from 0 to 1."""
-    if sought.terms:
-        scores = [_term_score(term, element) for term in sought.terms]
-        score = sum(scores) / len(scores)
-        if sought.type and _type_score(sought.type, element.type) < 1:
-            score *= _OTHER_TYPE
-    elif sought.type:
-        score = _type_score(sought.type, element.type)
-    else:
-        score = 0.0
-
-    return score if element.is_displayed else score * _HIDDEN
-
-
-def _type_score(sought: str, actual: str) -> float:
-    return _similarity(_short_type(sought), _short_type(actual))
-
-
-def _short_type(type_name: str) -> str:
-    """Return a type without its package or prefix: ``Button`` for all platforms."""
-    return type_name.rpartition(".")[2].removeprefix("XCUIElementType")
-
-
-def _term_score(term: Term, element: Element) -> float:
-    if _has(element, term):
-        return 1.0
-
-    in_place = [_similarity(term.text, text) for text in _texts(element, term.fields)]
-    elsewhere = [
-        _similarity(term.text, text) * _OTHER_FIELD for text in element.texts()
+    strings = [
+        re.sub(r"\\(.)", r"\1", quoted[2])
+        for quoted in _QUOTED.finditer(locator.value)
+        if quoted[3] and not quoted[4]
     ]
+    named = [string for string in strings if string and string not in types]
+    if named:
+        yield _without_package(named[-1])
 
-    return max([*in_place, *elsewhere], default=0.0)
+
+def _without_package(resource_id: str) -> str:
+    """Return an Android ID without its package: ``pay`` of ``com.example:id/pay``."""
+    return resource_id.rpartition(":id/")[2]
 
 
-def _texts(element: Element, fields: frozenset[str]) -> Iterator[str]:
-    """Yield the texts of an element's fields, an ID without its package, as in terms."""
-    for field in sorted(fields):
-        text: str = getattr(element, field)
-        if text:
-            yield without_package(text) if field == "id" else text
+def _is_found(locator: Locator, element: Element) -> bool:
+    """Return whether a locator finds an element; False for strategies that compare more than one text."""
+    field = _FIELDS.get(locator.using)
+    if field is None:
+        return False
+
+    text: str = getattr(element, field)
+    return _without_package(text) == _without_package(locator.value)
+
+
+def _score(sought: Sequence[str], element: Element) -> float:
+    """Return how well an element fits what a locator looks for, from 0 to 1."""
+    texts = [_without_package(text) for text in element.texts()]
+    scores = [_similarity(wanted, text) for wanted in sought for text in texts]
+    return max(scores, default=0.0)
 
 
 # A screen repeats its texts, and a report compares one locator several times.
