@@ -48,7 +48,6 @@ HTML: Final = """<!doctype html><html><head><title>Shop</title><style>p { color:
 <input data-testid="amount" name="quantity" value="12"><p>Total: <b>7</b> euros</p><h2>Hello <!-- -->A&nbsp;B</h2>
 <select><option value="r">Red</option></select></body></html>
 """
-OTHER: Final = '<app><input id="username"/><button id="sign-in" enabled="false">Sign in</button></app>'
 SNAPSHOT: Final = [
     {"type": "heading", "role": "heading", "label": "title", "depth": 0, "ref": "e1"},
     {"role": "secure-text-field", "label": "password", "value": "hunter2", "depth": 1},
@@ -79,7 +78,6 @@ SCREENS: Final[dict[str, Screen]] = {
     "android": from_page_source(ANDROID),
     "ios": from_page_source(IOS),
     "web": from_page_source(HTML),
-    "other": from_page_source(OTHER),
     "agent-device": from_snapshot(json.loads(json.dumps(SNAPSHOT))),
     "argent": from_description(DESCRIPTION),
 }

@@ -40,10 +40,8 @@ class Locators:
         """The number of each element among those of its type, by identity: equal ones have different numbers."""
         counts: Counter[str] = Counter()
         for element in screen.elements:
-            # A name finds elements of HTML only, a local name those of all languages.
-            steps = {_step_of(element), _local_name(element.type)}
-            counts.update(steps)
-            self._numbers[id(element)] = counts[_step_of(element)]
+            counts[element.type] += 1
+            self._numbers[id(element)] = counts[element.type]
 
     def of(self, element: Element) -> tuple[Locator, ...]:
         """Return the locators of an element of this screen, the best first; empty if none finds it alone.
@@ -80,7 +78,7 @@ class Locators:
         # The other controllers have selectors of their own.
         has_xpath = self._dialect not in {Dialect.AGENT_DEVICE, Dialect.ARGENT}
         if number and has_xpath and element.type:
-            yield Locator("xpath", f"(//{_step_of(element)})[{number}]")
+            yield Locator("xpath", f"(//{element.type})[{number}]")
 
 
 def tap_point(screen: Screen, element: Element) -> str:
@@ -146,14 +144,7 @@ def _web(element: Element, *, is_parent: bool) -> Iterator[Locator]:
             condition = f"text()[normalize-space()={text}]"
         else:
             condition = f"normalize-space()={text}"
-        yield Locator("xpath", f"//{_step_of(element)}[{condition}]")
-
-
-def _other(element: Element) -> Iterator[Locator]:
-    if element.accessibility_id:
-        yield Locator(ACCESSIBILITY_ID, element.accessibility_id)
-    if element.id:
-        yield Locator("id", element.id)
+        yield Locator("xpath", f"//{element.type}[{condition}]")
 
 
 def _agent_device(element: Element) -> Iterator[Locator]:
@@ -179,7 +170,6 @@ def _argent(element: Element) -> Iterator[Locator]:
 _BY_DIALECT: Final = {
     Dialect.ANDROID: _android,
     Dialect.IOS: _ios,
-    Dialect.OTHER: _other,
     Dialect.AGENT_DEVICE: _agent_device,
     Dialect.ARGENT: _argent,
 }
@@ -192,16 +182,6 @@ def _argent_selector(**parts: str) -> Locator:
 
 def _xpath(type_name: str, attribute: str, value: str) -> Locator:
     return Locator("xpath", f"//{type_name}[@{attribute}={_xpath_text(value)}]")
-
-
-def _step_of(element: Element) -> str:
-    """Return the step of an XPath that finds an element by its type."""
-    return _local_name(element.type) if element.is_foreign else element.type
-
-
-def _local_name(type_name: str) -> str:
-    """Return a step that finds elements of all namespaces: a plain name finds none of SVG in a web page."""
-    return f'*[local-name()="{type_name}"]'
 
 
 def _in_double_quotes(text: str) -> str:

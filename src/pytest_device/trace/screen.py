@@ -14,8 +14,6 @@ class Dialect(StrEnum):
     """The page source of Appium for iOS: XCUITest's attributes."""
     WEB = "web"
     """HTML: the page source in a web context."""
-    OTHER = "other"
-    """XML of another Appium driver, such as its fake one."""
     AGENT_DEVICE = "agent-device"
     ARGENT = "argent"
 
@@ -39,7 +37,7 @@ class Element:
 
     ``type`` is the class (``android.widget.Button``, ``XCUIElementTypeButton``), the tag or the role.
     ``accessibility_id`` is what Appium's strategy of this name compares: ``content-desc`` on Android, ``name`` on iOS.
-    ``test_id`` is the ``data-testid`` of a web page. ``is_foreign``: it is a part of SVG or MathML, not of HTML.
+    ``test_id`` is the ``data-testid`` of a web page.
     """
 
     type: str
@@ -56,7 +54,6 @@ class Element:
     is_focused: bool = False
     is_selected: bool = False
     is_password: bool = False
-    is_foreign: bool = False
 
     def texts(self) -> Iterator[str]:
         """Yield what identifies it to a reader, each text once."""

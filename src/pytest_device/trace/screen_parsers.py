@@ -35,7 +35,7 @@ class ScreenError(ValueError):
 
 
 def from_page_source(source: str) -> Screen:
-    """Return the screen of an Appium page source: Android's, iOS's, HTML, or XML of another driver.
+    """Return the screen of an Appium page source: Android's, iOS's, or HTML.
 
     The text of password fields is replaced by ``***``. Raises ScreenError for a source that is neither XML nor HTML,
     or too long.
@@ -59,8 +59,9 @@ def from_page_source(source: str) -> Screen:
     except ET.ParseError as error:
         raise ScreenError(f"the page source is not XML: {error}") from None
 
-    dialect = _dialect_of(root)
-    parse = _PARSERS[dialect]
+    is_ios = _is_of_ios(root)
+    dialect = Dialect.IOS if is_ios else Dialect.ANDROID
+    parse = _ios_element if is_ios else _android_element
     elements: list[Element] = []
 
     for node, depth in _walk(root):
@@ -134,16 +135,9 @@ def _walk(root: ET.Element) -> Iterator[tuple[ET.Element, int]]:
         waiting.extend((child, depth + 1) for child in reversed(node))
 
 
-def _dialect_of(root: ET.Element) -> Dialect:
-    if root.tag == "hierarchy":
-        return Dialect.ANDROID
-
-    # XCUITest's source is inside of an element of this name, and so is that of Appium's fake driver.
-    app = root[0] if root.tag == "AppiumAUT" and len(root) else root
-    if app.tag.startswith(_IOS_PREFIX) or app.tag == "AppiumAUT":
-        return Dialect.IOS
-
-    return Dialect.OTHER
+def _is_of_ios(root: ET.Element) -> bool:
+    # XCUITest's source is inside of an element of this name.
+    return root.tag == "AppiumAUT" or root.tag.startswith(_IOS_PREFIX)
 
 
 def _android_element(node: ET.Element, depth: int) -> Element:
@@ -194,33 +188,6 @@ def _ios_element(node: ET.Element, depth: int) -> Element:
         is_selected=node.get("selected") == "true",
         is_password=is_password,
     )
-
-
-def _other_element(node: ET.Element, depth: int) -> Element:
-    is_password = is_secret_field(node.attrib, node.tag)
-    text = node.get("value") or node.get("text") or (node.text or "").strip()
-    identifier = node.get("id", "")
-
-    return Element(
-        type=node.tag,
-        # Appium's fake driver compares the attribute "id" for both strategies.
-        accessibility_id=node.get("content-desc") or node.get("name") or identifier,
-        id=identifier,
-        label=node.get("label", ""),
-        text=MASK if is_password and text else text,
-        depth=depth,
-        bounds=_bounds(node.attrib),
-        is_enabled=node.get("enabled") != "false",
-        is_displayed=node.get("visible") != "false",
-        is_password=is_password,
-    )
-
-
-_PARSERS: Final = {
-    Dialect.ANDROID: _android_element,
-    Dialect.IOS: _ios_element,
-    Dialect.OTHER: _other_element,
-}
 
 
 def _bounds(rect: Mapping[str, Any]) -> Bounds | None:
@@ -339,16 +306,15 @@ def _with_content(element: Element, parts: list[str]) -> Element:
 
 
 class _HtmlReader(HTMLParser):
-    """Reads the elements of a page's body. A web page has no bounds in its source."""
+    """Reads the elements of a page's body, without SVG and MathML. A web page has no bounds in its source."""
 
     _VOID: Final = frozenset(
         {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta"}
         | {"source", "track", "wbr"}
     )
-    _INVISIBLE: Final = frozenset({"script", "style", "head", "template"})
-    _FOREIGN: Final = frozenset({"svg", "math"})
-    _HTML_WITHIN: Final = frozenset({"foreignobject", "annotation-xml"})
-    """Elements of SVG and MathML whose content is HTML again."""
+    _INVISIBLE: Final = frozenset(
+        {"script", "style", "head", "template", "svg", "math"}
+    )
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -371,24 +337,12 @@ class _HtmlReader(HTMLParser):
         index = None
         if not is_invisible and has_room:
             index = len(self.elements)
-            self.elements.append(self._element(tag, values))
+            self.elements.append(_html_element(tag, values, len(self._open)))
             self.contents.append([])
 
         if tag not in self._VOID:
             self._open.append((tag, index))
             self._open_counts[tag] += 1
-
-    def _element(self, tag: str, values: Mapping[str, str]) -> Element:
-        element = _html_element(tag, values, len(self._open))
-        # Each of them is within one of the other kind, any number of times.
-        foreign = sum(self._open_counts[name] for name in self._FOREIGN)
-        html = sum(self._open_counts[name] for name in self._HTML_WITHIN)
-        if tag not in self._FOREIGN and foreign <= html:
-            return element
-
-        # Unlike those of HTML, their names may have upper-case letters.
-        name = (self.get_starttag_text() or "")[1 : len(tag) + 1]
-        return replace(element, type=name or tag, is_foreign=True)
 
     def handle_endtag(self, tag: str) -> None:
         # An end without a beginning ends nothing; else, so do the elements within that have no end.
