@@ -301,7 +301,6 @@ OWN: Final[Mapping[str, str]] = {
     "app.checks.packages._HYPHEN": "the package.json of the project",
     "app.checks.packages._VERSION": "the package.json of the project",
     "local._SCRIPT": "the page of the local service",
-    "controllers.schema._matches": "patterns of the tools that a controller offers, and arguments of a test",
     "trace.nearest._QUOTED": "the locator of a test",
     "trace.nearest._sought": "the locator of a test",
     "trace.masking.Masker.learn": "passwords of up to five characters, each as it is",
