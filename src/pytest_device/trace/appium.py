@@ -39,20 +39,18 @@ _FIND: Final = {
     "findChildElement": "Find {element}",
     "findChildElements": "Find all {element}",
 }
-_TYPING: Final = frozenset({"sendKeysToElement", "setElementValue", "setValue"})
+_TYPING: Final = "sendKeysToElement"
 _PICTURES: Final = frozenset({"screenshot", "elementScreenshot"})
 _SOURCE: Final = "getPageSource"
 _LOG: Final = "getLog"
-_ELEMENT_KEYS: Final = ("element-6066-11e4-a52e-4f735466cecf", "ELEMENT")
-"""What a response names an element by: the key of WebDriver ("12.1 Interface") and that of the older protocol."""
+_ELEMENT: Final = "element-6066-11e4-a52e-4f735466cecf"
+"""What a response names an element by (WebDriver, "12.1 Interface")."""
 
 _TITLES: Final[Mapping[str, tuple[str, Group, bool]]] = {
     _NEW_SESSION: ("Start driver", "configuration", False),
     "quit": ("Quit driver", "configuration", False),
     "clickElement": ("Tap {element}", "", True),
     "sendKeysToElement": ("Type {text} into {element}", "", True),
-    "setElementValue": ("Type {text} into {element}", "", True),
-    "setValue": ("Type {text} into {element}", "", True),
     "clear": ("Clear {element}", "", True),
     "clearElement": ("Clear {element}", "", True),
     "getElementText": ("Get text of {element}", "getter", False),
@@ -68,14 +66,12 @@ _TITLES: Final[Mapping[str, tuple[str, Group, bool]]] = {
     _LOG: ("Read log {type}", "getter", False),
     "getAvailableLogTypes": ("List logs", "getter", False),
     "get": ("Open {url}", "", True),
-    "executeScript": ("Execute {script}", "", True),
     "w3cExecuteScript": ("Execute {script}", "", True),
     "actions": ("Perform gestures", "", True),
     "clearActionState": ("Release gestures", "configuration", True),
     "w3cAcceptAlert": ("Accept alert", "", True),
     "w3cDismissAlert": ("Dismiss alert", "", True),
     "w3cGetAlertText": ("Get text of alert", "getter", False),
-    "getAlertText": ("Get text of alert", "getter", False),
     "goBack": ("Go back", "", True),
     "startRecordingScreen": ("Start video", "configuration", False),
     "stopRecordingScreen": ("Stop video", "configuration", False),
@@ -235,7 +231,7 @@ class _Commands:
 
         title, group, is_acting = _title(command)
         # Nobody says into which field the others type, so that what they type is rarely a secret.
-        passwords = typed if command in _TYPING else ()
+        passwords = typed if command == _TYPING else ()
 
         return Command(
             "Device",
@@ -261,14 +257,13 @@ class _Commands:
     ) -> Sequence[str]:
         """Return the texts that a command types and nobody may see: those of a password field, or all."""
         masks_all = self._recorder.recorder.typed_text == "all"
-        if command in _TYPING:
+        if command == _TYPING:
             if not masks_all and not self._is_secret_field(sent, locator):
                 return ()
 
-            # The newer protocol has the text, the older one its characters.
-            return [str(sent.get("text") or ""), "".join(_texts(sent.get("value")))]
+            return [str(sent.get("text") or "")]
 
-        if command in {"executeScript", "w3cExecuteScript"}:
+        if command == "w3cExecuteScript":
             return self._typed_by_script(sent, masks_all=masks_all)
         if command == "actions":
             return ["".join(_keystrokes(sent.get("actions")))]
@@ -386,7 +381,7 @@ def _shown_params(
 ) -> dict[str, Any]:
     """Return the parameters of a command that are recorded, with the element that it acts on."""
     hidden = set(_NOT_SHOWN)
-    # The locator has it, or it is a typed text, which the older protocol repeats character by character.
+    # The locator has it, or it is a typed text, which the client repeats character by character.
     if command in _FIND or "text" in sent:
         hidden.add("value")
 
@@ -445,7 +440,7 @@ def _keystrokes(actions: object) -> list[str]:
 
 
 def _error_of(response: Mapping[str, Any]) -> Failure | None:
-    """Return the error of a response, None if it has none: the older protocol has its error as JSON in a string."""
+    """Return the error of a response, None if it has none: the client leaves it as JSON in a string."""
     if not response.get("status"):
         return None
 
@@ -463,14 +458,8 @@ def _error_of(response: Mapping[str, Any]) -> Failure | None:
 def _element_ids(value: object) -> list[str]:
     """Return the IDs of the elements of a response, which is one of them or a list."""
     elements = cast("list[object]", value) if isinstance(value, list) else [value]
-    element_ids: list[str] = []
-    for element in elements:
-        for key in _ELEMENT_KEYS:
-            element_id = _mapping(element).get(key)
-            if isinstance(element_id, str):
-                element_ids.append(element_id)
-
-    return element_ids
+    element_ids = [_mapping(element).get(_ELEMENT) for element in elements]
+    return [element_id for element_id in element_ids if isinstance(element_id, str)]
 
 
 def _shown_result(command: str, value: object) -> object:

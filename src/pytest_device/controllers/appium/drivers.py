@@ -168,16 +168,11 @@ def _check_responses(started: "WebDriver") -> None:
 
 
 def _is_foreign(response: Mapping[str, Any]) -> bool:
-    """Return whether a response that the client accepts is not WebDriver's."""
+    """Return whether a response that the client accepts is not WebDriver's, which has no status."""
     status = response.get("status")
-    if status is None:
-        return False
-    if status != 0:
-        return True
-
-    # The old protocol, which names the session, or what the client makes of a reply that is not JSON.
+    # Zero with a page is what the client makes of a reply that is not JSON.
     is_page = str(response.get("value")).startswith("<")
-    return is_page and "sessionId" not in response
+    return status is not None and (status != 0 or is_page)
 
 
 def _start_error(
