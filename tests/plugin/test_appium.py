@@ -367,27 +367,6 @@ def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
     assert len(service.sessions()) == 2
 
 
-def test_the_url_for_direct_connections_is_masked(
-    pytester: pytest.Pytester, controller: ScriptedServer
-) -> None:
-    host = {
-        "Protocol": "https",
-        "Host": "nearer.example.invalid",
-        "Port": 443,
-        "Path": "/wd",
-    }
-    controller.answer = appium(
-        {f"directConnect{name}": value for name, value in host.items()}
-    )
-    suite(pytester, ONE, body="device_driver.page_source")
-
-    result = pytester.runpytest("--log-level=DEBUG", "--showlocals")
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*HTTPSConnection(host='***', port=443)*"])
-    result.stdout.no_fnmatch_line("*nearer.example*")
-
-
 def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
     pytester: pytest.Pytester, controller: ScriptedServer, service: FaultyService
 ) -> None:

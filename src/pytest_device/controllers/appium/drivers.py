@@ -13,7 +13,6 @@ from pytest_device.controllers.appium.connection import (
     capability,
     client_config,
     client_errors,
-    connect_directly,
     has_no_answer,
     limit,
     limited,
@@ -71,7 +70,7 @@ def driver(
             option classes. They override the app in ``request`` and the service's ``capabilities``, except for the
             defaults of an option class and the capabilities that identify the device.
         request: The request that the session was created for; its app is installed, and its link opened.
-        policy: The time limits and the direct connection.
+        policy: The time limits.
         leave: Returns at the end whether to leave the Appium session open.
         lost: Called if a start or quit gets no response, because it may still occupy the device.
         recorder: Records its commands, including the start.
@@ -88,9 +87,6 @@ def driver(
     started = _start(session, config, merged, start_policy, lost, recorder)
     try:
         limit(started, policy.timeout_seconds)
-        if policy.direct_connection:
-            connect_directly(started, config.appium_url, policy)
-
         _check_responses(started)
         if request is not None and request.open_url is not None:
             _open_link(started, session, sent_by(merged), request.open_url)

@@ -6,11 +6,9 @@ from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.controllers.appium.connection import url_of
 from pytest_device.controllers.appium.drivers import driver, load_client
 from pytest_device.controllers.appium.options import (
     capabilities_of,
@@ -19,7 +17,6 @@ from pytest_device.controllers.appium.options import (
 )
 from pytest_device.plugin.markers import SINGLE
 from pytest_device.plugin.output.recording import device_recorder
-from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.acquired import sessions_of
 from pytest_device.plugin.provider.devices import Devices, release_starts
@@ -31,8 +28,6 @@ from pytest_device.plugin.state import (
     providing,
 )
 from pytest_device.sessions.breaker import key_of
-from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.spec import SessionType
 
 if TYPE_CHECKING:
@@ -108,8 +103,6 @@ def started(
                     lost()
                     raise
 
-            _hide_url(item, session.session, drivers[name])
-
             if devices.settings.local:
                 _note_cloud_scripts(drivers[name], devices.note)
 
@@ -120,21 +113,6 @@ def started(
             yield drivers
         finally:
             item.stash[DRIVERS] = {}
-
-
-def _hide_url(item: pytest.Item, session: Session, driver: "WebDriver") -> None:
-    """Mask the URL that a driver was redirected to if its host is not the session's: it gives access to the device."""
-    url = url_of(driver)
-    config = session.remote_config
-    if (
-        isinstance(config, AppiumConfig)
-        and urlsplit(url).hostname != urlsplit(config.appium_url).hostname
-    ):
-        redactor_of(item.config).add(
-            *AppiumConfig.model_validate(
-                {"appiumUrl": url, "capabilities": {}}
-            ).secrets()
-        )
 
 
 def _note_cloud_scripts(driver: "WebDriver", note: Callable[[str], None]) -> None:
