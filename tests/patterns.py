@@ -169,7 +169,6 @@ WORST: Final[Mapping[str, Sequence[Worst]]] = {
     ],
     "controllers.appium.refusal._CRASHED_IN_TEST": [("page crash", "a.", "\x00")],
     "controllers.appium.refusal._NOT_INSTALLED": [("", "'", "\x00")],
-    "controllers.appium.refusal._NO_DRIVER": [("", ".\\", "\x00")],
     "controllers.appium.refusal._OWN_APPS": [("WebDriverAgent", "-", "\x00")],
     "controllers.appium.refusal._SERVER_GONE": [
         ("could not proxy command to", "ould not proxy command toa", "")

@@ -27,7 +27,6 @@ from pytest_device.redact import Redactor
 from pytest_device.report.lines import normalize
 from pytest_device.service.programs.cache import _CREDENTIAL
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.trace.screen_parsers import from_description, from_page_source
 from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.updates import UpdateError
@@ -228,13 +227,8 @@ def test_a_message_of_appium_is_explained_in_linear_time(part: str) -> None:
     session = Session.from_wire(
         {"id": "0f6f5a3e-9d2c-4c0b-8c9d-2b1f6d3c5a11", "status": "in-progress"}
     )
-    config = AppiumConfig.model_validate(
-        {"appiumUrl": "http://127.0.0.1:1", "capabilities": {}}
-    )
 
-    assert_grows_linearly(
-        lambda message: refusal(session, config, {}, message), repeat(part)
-    )
+    assert_grows_linearly(lambda message: refusal(session, {}, message), repeat(part))
 
 
 @pytest.mark.parametrize(

@@ -48,21 +48,20 @@ OF_THE_SERVER = [
     "spawn /sdk/platform-tools/adb ENOENT",
     "Unable to launch WebDriverAgent. Original error: xcodebuild failed with code 65",
     "Could not find a connected Android device in 20000ms",
+    "Could not find a driver for automationName 'Espresso' and platformName 'Android'. Have you installed a driver?",
     "A new session could not be created. Details: session not created: This version of ChromeDriver only supports 99",
 ]
-NO_DRIVER = "Could not find a driver for automationName '{}' and platformName 'Android'. Have you installed a driver?"
 
 
 def _error(
     controller: ScriptedServer,
     message: str,
     options: dict[str, object],
-    **capabilities: str,
 ) -> Exception:
     controller.answer = appium(session=refuses("session not created", message))
     with (
         pytest.raises((AppError, ConfigError, ControllerError)) as caught,
-        driver(session_on(controller, capabilities=capabilities), options),
+        driver(session_on(controller), options),
     ):
         pass
     # Once: what is refused is refused the next time too.
@@ -148,33 +147,6 @@ def test_an_app_that_is_named_but_not_installed_is_the_suites_fault(
     assert isinstance(error, ConfigError)
     assert verdict_of(error) == "config"
     assert "\nFix: set appium:app or application_archive_url as well" in str(error)
-
-
-def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(
-    controller: ScriptedServer,
-) -> None:
-    error = _error(
-        controller,
-        NO_DRIVER.format("Espresso"),
-        {"automationName": "Espresso"},
-        automationName="UiAutomator2",
-    )
-
-    assert isinstance(error, ConfigError)
-    assert (
-        "remove automationName from device_appium_options: the service reports 'UiAutomator2'"
-        in str(error)
-    )
-
-
-def test_an_automation_chosen_by_the_service_is_not_the_suites_fault(
-    controller: ScriptedServer,
-) -> None:
-    error = _error(
-        controller, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2"
-    )
-
-    assert isinstance(error, ControllerError)
 
 
 def test_text_that_selenium_appends_is_removed(controller: ScriptedServer) -> None:

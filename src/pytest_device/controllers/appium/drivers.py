@@ -130,7 +130,7 @@ def _start(
     except Exception as error:
         if has_no_answer(error):
             lost()
-        raise _start_error(session, config, options, error, policy) from error
+        raise _start_error(session, options, error, policy) from error
 
 
 def _check_responses(started: "WebDriver") -> None:
@@ -173,7 +173,6 @@ def _is_foreign(response: Mapping[str, Any]) -> bool:
 
 def _start_error(
     session: Session,
-    config: AppiumConfig,
     options: "AppiumOptions",
     error: Exception,
     policy: DriverPolicy,
@@ -182,7 +181,7 @@ def _start_error(
     from urllib3.exceptions import ReadTimeoutError
 
     if isinstance(error, WebDriverException) and error.msg:
-        return refusal(session, config, sent_by(options), error.msg)
+        return refusal(session, sent_by(options), error.msg)
 
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, ReadTimeoutError):

@@ -8,10 +8,7 @@ from pytest_device.controllers.appium.options import APP
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
 from pytest_device.redact import shown
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import AppiumConfig
 
-_AUTOMATION: Final = "appium:automationName"
-_FAKE: Final = "fake"
 _CLIENT: Final = ("appium", "selenium")
 
 _NOT_THERE: Final = (
@@ -44,27 +41,17 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     (
         (
             r"did not have extensions?:|did not have any matching|does not contain any valid|cannot prepare the "
-            r"application for testing|is it a valid application bundle|not a valid list|INSTALL_PARSE_FAILED"
-        ),
-        "use a format that the platform installs: an .apk for Android, an archive of a Simulator .app for iOS",
-    ),
-    (
-        (
+            r"application for testing|is it a valid application bundle|not a valid list|INSTALL_PARSE_FAILED|"
             r"architecture is not supported by the .{0,100} application|"
             r"application does not support the .{0,100} architecture|"
-            r"INSTALL_FAILED_(NO_MATCHING_ABIS|CPU_ABI_INCOMPATIBLE|OLDER_SDK|NEWER_SDK|MISSING_SHARED_LIBRARY)"
+            r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)|app under test cannot be"
         ),
-        "build it for this kind of device, OS version and processor",
+        "build it for this device and OS: an .apk for Android, an archive of a Simulator .app for iOS",
     ),
     (
         r"used to start the app doesn't exist or cannot be launched|never started\. current",
         "check appium:appActivity, appium:appWaitActivity, and whether the app exits at startup",
     ),
-    (
-        r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)",
-        "see the device's own message for the reason",
-    ),
-    (r"app under test cannot be", "see the cause above"),
     (_CRASHED, "check the app's log to see why it exited at startup"),
 )
 """Messages of Appium or its drivers that blame the app, each with the fix.
@@ -81,9 +68,6 @@ _NOT_INSTALLED: Final = re.compile(
 """Messages of the local device, XCUITest and UiAutomator2 about an app that the suite names but does not provide."""
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")
 """Apps that Appium's drivers install: if they fail, the app under test is not at fault."""
-_NO_DRIVER: Final = re.compile(
-    r"could not find a driver for automationName", re.IGNORECASE
-)
 _WRONG_OPTIONS: Final = re.compile(
     r"capabilities( object| argument)? (was|were) not valid for the following reason|should have a vendor prefix|"
     r"could not be created\. Details: '[^']+' (must|is required)",
@@ -95,24 +79,20 @@ ADVERTISEMENT: Final = re.compile(
 """Text that Selenium appends to many messages."""
 
 
-def refusal(
-    session: Session, config: AppiumConfig, sent: Mapping[str, Any], reason: str
-) -> DeviceError:
+def refusal(session: Session, sent: Mapping[str, Any], reason: str) -> DeviceError:
     """Return the error for a rejected start: AppError, ConfigError, otherwise ControllerError."""
     app = str(sent.get(APP, ""))
     page = f"(session page: {session.url})"
     message = redacted(ADVERTISEMENT.sub("", reason).strip(), app)
 
-    unprefixed = config.capabilities.get("automationName", "")
-    automation = str(config.capabilities.get(_AUTOMATION, unprefixed))
-    fix = _fix_of_app(automation, app, reason)
+    fix = _fix_of_app(app, reason)
     if fix:
         name = f"the app {shown(app)}" if app else "the app"
         return AppError(
             f"Appium could not install and start {name}: {message}\nFix: {fix} {page}"
         )
 
-    fix = _fix_of_options(automation, sent, reason)
+    fix = _fix_of_options(reason)
     if fix:
         return ConfigError(
             f"Appium rejected the capabilities: {message}\nFix: {fix} {page}"
@@ -147,7 +127,7 @@ def redacted(text: str, address: str) -> str:
     return text
 
 
-def _fix_of_app(automation: str, app: str, reason: str) -> str:
+def _fix_of_app(app: str, reason: str) -> str:
     """Return the fix if the app is at fault, otherwise an empty text."""
     if _OWN_APPS.search(reason):
         return ""
@@ -158,10 +138,6 @@ def _fix_of_app(automation: str, app: str, reason: str) -> str:
     if not fix and not is_named:
         return ""
 
-    if automation.casefold() == _FAKE:
-        return (
-            "this is Appium's fake device, whose apps are XML files on its own machine"
-        )
     if fix:
         return fix
     return _NOT_DOWNLOADED if app.startswith(("http://", "https://")) else _NOT_THERE
@@ -174,7 +150,7 @@ def _fix_of_sign(reason: str) -> str:
     return ""
 
 
-def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> str:
+def _fix_of_options(reason: str) -> str:
     """Return the fix if the suite's options are at fault, otherwise an empty text."""
     if _NOT_INSTALLED.search(reason[:_MAX_REASON]) and not _OWN_APPS.search(reason):
         return (
@@ -185,13 +161,4 @@ def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> st
     if _WRONG_OPTIONS.search(reason):
         return "change them in device_appium_options"
 
-    service_automation = automation.casefold()
-    sent_automation = str(sent.get(_AUTOMATION)).casefold()
-    if not _NO_DRIVER.search(reason) or service_automation in ("", sent_automation):
-        return ""
-
-    fix = f"remove automationName from device_appium_options: the service reports {automation!r} for its device"
-    if service_automation == _FAKE:
-        fix += ", Appium's fake one (`pytest-device doctor` shows what a real one requires)"
-
-    return fix
+    return ""
