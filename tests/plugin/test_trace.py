@@ -72,7 +72,7 @@ def test_a_trace_is_kept_as_the_option_says(
 
     result.assert_outcomes(passed=2, failed=2)
     assert traces(pytester.path) == kept
-    assert not list(pytester.path.glob("**/trace.partial"))
+    assert not list(pytester.path.glob("**/trace.partial*"))
     assert service.statuses()
 
 
@@ -133,7 +133,7 @@ def test_the_lines_of_a_killed_run_become_a_trace(
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"]
     ended = subprocess.run(command, cwd=pytester.path, env=os.environ, check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert list(pytester.path.glob("*/*/trace.partial/test.trace"))
+    assert list(pytester.path.glob("*/*/trace.partial-*/test.trace"))
 
     # The next run does so, too: a row of tests/faults.
     listed = call("trace", "list", str(pytester.path / "device-artifacts"))
@@ -143,7 +143,7 @@ def test_the_lines_of_a_killed_run_become_a_trace(
     (trace,) = pytester.path.glob("*/*/trace.zip")
     with ZipFile(trace) as zipped:
         assert b"last words" in zipped.read("test.trace")
-    assert not list(pytester.path.glob("**/trace.partial"))
+    assert not list(pytester.path.glob("**/trace.partial*"))
 
 
 INTERRUPTED = """

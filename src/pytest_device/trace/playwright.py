@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -40,9 +41,9 @@ VERSION: Final = 8
 """Viewers from 1.53 on read it."""
 ARCHIVE: Final = "trace.zip"
 LINES: Final = "trace.partial"
-"""The directory of a trace that is being written; another run that writes one of the same name appends a number."""
-_MAX_RUNS: Final = 100
-"""Runs that write a trace of the same name at once."""
+"""Beginning of the name of the directory of a trace that is being written: each has one of its own."""
+_TEST: Final = "test.trace"
+"""The first file of a trace that is written, and that is removed."""
 LOCK: Final = "lock"
 """File in that directory that is locked while it is written."""
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -94,7 +95,10 @@ class PlaywrightTrace:
         source_of: Callable[[str], str],
     ) -> None:
         self.path = directory / ARCHIVE
-        self.lines, self._lock = _own_lines(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        self.lines = Path(tempfile.mkdtemp(prefix=f"{LINES}-", dir=directory))
+        self._lock = _locked(self.lines)
+        (self.lines / _RESOURCES).mkdir()
         self._source_of = source_of
         self._offset = time.time() * 1000 - now
         """Added to a time of the recorder, it is the time of day in milliseconds."""
@@ -121,9 +125,7 @@ class PlaywrightTrace:
             {"type": kind, "description": text} for kind, text in test.annotations
         ]
         context = self._context("testRunner", "", "", test.title)
-        self._write(
-            "test.trace", {**context, "options": {}, "annotations": annotations}
-        )
+        self._write(_TEST, {**context, "options": {}, "annotations": annotations})
 
     def add(self, value: Value, /) -> None:
         """Write a value."""
@@ -140,7 +142,7 @@ class PlaywrightTrace:
             case LogLine():
                 self._log_line(value)
             case Output() | TestError():
-                self._write("test.trace", self._of_test(value))
+                self._write(_TEST, self._of_test(value))
 
     def _of_test(self, value: Output | TestError) -> dict[str, Any]:
         if isinstance(value, TestError):
@@ -173,27 +175,19 @@ class PlaywrightTrace:
                 path.write_text(source, "utf-8", "replace")
 
         self._close_files()
-        try:
-            path = _zipped(self.lines, self.path)
-        except BaseException:
-            self._lock.release()
-            raise
-
-        self._remove_lines()
+        path = _zipped(self.lines, self.path)
+        self.discard()
         return path
 
     def discard(self) -> None:
         """Remove the lines."""
         self._close_files()
-        self._remove_lines()
+        # Without its first file, nobody takes the rest for a trace.
+        with suppress(OSError):
+            (self.lines / _TEST).unlink()
 
-    def _remove_lines(self) -> None:
-        """Remove the lines before the lock is released: another run must not begin its own there."""
-        is_removed = _remove(self.lines)
         self._lock.release()
-        # On Windows, nobody can move or remove a file that is open, as that of the lock is.
-        if not is_removed:
-            shutil.rmtree(self.lines, ignore_errors=True)
+        shutil.rmtree(self.lines, ignore_errors=True)
 
     def _has_room(self, value: Value) -> bool:
         """Return whether a value is written: if the trace is full, only what says how the test ended."""
@@ -210,7 +204,7 @@ class PlaywrightTrace:
         if is_full and not self._is_full:
             text = f"The trace ends here: it has {self._events} events, {self._bytes} bytes.\n"
             event = {"type": "stderr", "timestamp": self._start, "text": text}
-            self._write("test.trace", event)
+            self._write(_TEST, event)
 
         self._is_full = is_full
         return not is_full
@@ -248,7 +242,7 @@ class PlaywrightTrace:
 
     def _file_of(self, device: Device | None) -> str:
         if device is None:
-            return "test.trace"
+            return _TEST
 
         return f"{self._number_of(device)}-trace.trace"
 
@@ -430,9 +424,7 @@ class PlaywrightTrace:
 def archive(lines: Path, target: Path) -> Path:
     """Make the archive of a directory of lines and remove the directory; an incomplete last line is left out."""
     path = _zipped(lines, target)
-    if not _remove(lines):
-        shutil.rmtree(lines, ignore_errors=True)
-
+    shutil.rmtree(lines, ignore_errors=True)
     return path
 
 
@@ -458,83 +450,38 @@ def _zipped(lines: Path, target: Path) -> Path:
     return target
 
 
-def _remove(lines: Path) -> bool:
-    """Remove a directory of lines at once, so that nobody finds a part of it; False if it cannot be moved."""
-    try:
-        aside = Path(tempfile.mkdtemp(prefix="removed-", dir=lines.parent))
-    except OSError:
-        return False
-
-    try:
-        lines.rename(aside / "lines")
-    except OSError:
-        return False
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-    return True
-
-
-def _own_lines(directory: Path) -> "tuple[Path, BaseFileLock]":
-    """Return an empty directory for lines, and its lock, which nobody else gets as long as this process lives.
-
-    Raises OSError.
-    """
-    from filelock import Timeout
-
-    problem = OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(directory))
-    for number in range(1, _MAX_RUNS + 1):
-        lines = directory / (LINES if number == 1 else f"{LINES}-{number}")
-        try:
-            return lines, _locked(lines)
-        except Timeout:  # of a run that is going on
-            continue
-        # Which has just removed it: pathlib raises either, also with exist_ok.
-        except (FileNotFoundError, FileExistsError) as error:
-            problem = error
-
-    raise problem
-
-
 def _locked(lines: Path) -> "BaseFileLock":
-    """Return the lock of a directory of lines, which is empty afterwards. Raises Timeout, FileNotFoundError or OSError."""
+    """Return the lock of a directory of lines, which nobody else gets as long as this process lives."""
     from filelock import FileLock
 
-    lines.mkdir(parents=True, exist_ok=True)
     lock = FileLock(lines / LOCK)
-    lock.acquire(blocking=False)
-
-    try:
-        (lines / LOCK).stat()  # else it is the lock of a directory that is gone
-        _remove_rest(lines)
-        (lines / _RESOURCES).mkdir()
-    except OSError:
-        lock.release()
-        raise
-
+    lock.acquire()
     return lock
-
-
-def _remove_rest(lines: Path) -> None:
-    """Remove what an earlier run left in a directory of lines."""
-    shutil.rmtree(lines / _RESOURCES, ignore_errors=True)
-    for path in lines.iterdir():
-        if path.name != LOCK:
-            path.unlink(missing_ok=True)
 
 
 def left_over(directory: Path) -> Iterator[Path]:
     """Yield the directories of lines below a directory that nobody writes to: their run was killed."""
     from filelock import FileLock, Timeout
 
-    for lines in sorted(directory.glob(f"**/{LINES}*")):
-        if lines.is_symlink():
+    # Unlike a glob, it passes over directories that other runs remove meanwhile.
+    found = [
+        Path(above, name)
+        for above, names, _ in os.walk(directory)
+        for name in names
+        if name.startswith(LINES)
+    ]
+    for lines in sorted(found):
+        # One that has just begun, or is being removed: its lock would be a new file.
+        if lines.is_symlink() or not (lines / _TEST).exists():
             continue
 
         lock = FileLock(lines / LOCK)
         try:
             with lock.acquire(blocking=False):
-                yield lines
+                if (lines / _TEST).exists():
+                    yield lines
+                else:
+                    shutil.rmtree(lines, ignore_errors=True)
         except (Timeout, FileNotFoundError):
             # Of a run that is going on, and perhaps has just finished this one.
             continue
