@@ -27,7 +27,6 @@ from pytest_device.sessions.client import (
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.quota import (
-    Claim,
     FileStore,
     Slots,
     Store,
@@ -307,9 +306,7 @@ class RemoteBackend(_Backend):
     def _shared_store(self) -> Store | None:
         if not shares_slots(self._settings):
             return None
-        return _OnFirstUse(
-            partial(shared_slots, self._settings, self.service.url, self._reporter)
-        )
+        return shared_slots(self._settings, self.service.url, self._reporter)
 
     def keep(self, session_id: str) -> None:
         """Leave a session running until its own limits end it."""
@@ -362,18 +359,6 @@ def shared_slots(
             reporter,
         )
     )
-
-
-class _OnFirstUse:
-    """A store that is opened by the first claim, so that its test can report an error."""
-
-    def __init__(self, opened: Callable[[], Store]) -> None:
-        self._opened = opened
-        self._store: Store | None = None
-
-    def claim(self, count: int, limit: int, holder: str) -> Claim:
-        self._store = self._store or self._opened()
-        return self._store.claim(count, limit, holder)
 
 
 Backend = LocalBackend | RemoteBackend
