@@ -112,8 +112,7 @@ class EventLog:
 
     def preview(self, session: Session) -> None:
         """Show where to watch a device, if requested."""
-        settings = settings_of(self._config)
-        if not settings.preview:
+        if not settings_of(self._config).preview:
             return
 
         config = session.remote_config
