@@ -129,7 +129,7 @@ def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(
     )
 
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["E*ArgentError: argent gesture-tap: y is missing"])
+    result.stdout.fnmatch_lines(["E*ArgentError: argent gesture-tap: `y` is required*"])
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
     assert "gesture-tap x=" in (place / "screen.txt").read_text()

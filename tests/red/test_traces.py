@@ -398,8 +398,6 @@ def test_a_driver_of_the_suite_is_named_as_the_reason_for_a_trace_without_comman
     assert red.output.count("those of an Appium driver that the suite made itself") == 1
 
 
-
-
 def test_the_list_names_each_trace(red: Red) -> None:
     listed = output("list", red.directory)
 

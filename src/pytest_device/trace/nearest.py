@@ -24,9 +24,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "label": "label",
 }
 """The field of an element that a strategy compares; others compare several, or have a language of their own."""
-_QUOTED: Final = re.compile(
-    r"""(["'])((?:(?!\1)[^\\]|\\.?)*+)(\1?)(\s*:)?""", re.DOTALL
-)
+_QUOTED: Final = re.compile(r"""(["'])((?:(?!\1)[^\\]|\\.?)*)(\1?)(\s*:)?""", re.DOTALL)
 """A string in a locator, also one that does not end; a colon follows the names of an object."""
 
 

@@ -19,21 +19,7 @@ def theirs({given}):
     yield
     {teardown}
 """
-_UNRELATED: Final = """
-@pytest.fixture(scope="session")
-def used(device_client):
-    ids = []
-    yield ids
-    assert device_client.get(ids[0]).status == "stopped"
-"""
 ROWS: Final = (
-    Row(
-        "a session-scoped fixture that doesn't use the device takes long to tear down",
-        "Stopped before its teardown.",
-        suite("used.append(device_session.id)", before=_UNRELATED, given=", used"),
-        reported=stopped(),
-        status=0,
-    ),
     Row(
         "-x",
         "Stopped with the failure.",
