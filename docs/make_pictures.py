@@ -182,7 +182,7 @@ def environment(directory: str) -> dict[str, str]:
     return kept | {
         "COLUMNS": str(COLUMNS),
         # More than the default, for the trace's film strip.
-        "DEVICE_TRACE_PICTURES": "actions",
+        "DEVICE_TRACE": "on",
         "DEVICE_STATE_DIR": f"{directory}/state",
         # Else the output would mention other plugins of the environment.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",

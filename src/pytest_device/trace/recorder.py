@@ -604,13 +604,8 @@ def bounded(result: object) -> object:
 
     Cut before it is masked: the redactor also masks the beginning of a secret before an ellipsis.
     """
-    text = as_json(result)
+    text = json.dumps(result, default=str, ensure_ascii=False)
     return result if len(text) <= _MAX_RESULT else f"{text[:_MAX_RESULT]}…"
-
-
-def as_json(value: object) -> str:
-    """Return a value of a client as JSON; what JSON has no word for is text."""
-    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def failure_of(error: BaseException) -> Failure:
